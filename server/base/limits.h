@@ -1,0 +1,49 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_BASE_LIMITS_H_
+#define CLERESTORY_SERVER_BASE_LIMITS_H_
+
+#include <cstdint>
+
+namespace clerestory {
+
+// Every bound of the system, in one place, with what holds between them.
+
+// The largest message: what Anthropic accepts as a whole request.
+inline constexpr std::int64_t kMessageBytesMax = 32LL << 20;
+
+// The largest gRPC request. Above the largest message by so much that a message
+// of twice the limit is still refused by us, with a reason, and not by gRPC.
+inline constexpr std::int64_t kRequestBytesMax = 96LL << 20;
+static_assert(kRequestBytesMax > 2 * kMessageBytesMax + (16LL << 20));
+
+// The most messages in one append, and in a session.
+inline constexpr std::int64_t kAppendMessagesMax = 10'000;
+inline constexpr std::int64_t kSessionMessagesMax = 100'000;
+static_assert(kAppendMessagesMax <= kSessionMessagesMax);
+
+// The deepest nesting of a message: the walk is recursive.
+inline constexpr int kJsonDepthMax = 512;
+
+// Session ids, model names, tool names and call ids, in bytes.
+inline constexpr std::int64_t kSessionIdBytesMax = 128;
+inline constexpr std::int64_t kModelBytesMax = 128;
+inline constexpr std::int64_t kToolNameBytesMax = 1024;
+inline constexpr std::int64_t kCallIdBytesMax = 1024;
+
+// Pages of list calls: the size when none is asked for, and the most.
+inline constexpr std::int64_t kPageSizeDefault = 50;
+inline constexpr std::int64_t kPageSizeMax = 1000;
+
+// The most bytes of an observation in one ReadObservation, and when none is
+// asked for.
+inline constexpr std::int64_t kObservationPageBytesMax = 1LL << 20;
+
+// The most tokens that one message may be said to have: sums over a session
+// cannot overflow 64 bits, nor can their product with a price.
+inline constexpr std::int64_t kTokensMax = 1LL << 31;
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_BASE_LIMITS_H_

@@ -1,0 +1,99 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_MODEL_MESSAGE_H_
+#define CLERESTORY_SERVER_MODEL_MESSAGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace clerestory {
+
+// The bytes of one message, shared by the history and the views that contain
+// it, and never changed.
+using Bytes = std::shared_ptr<const std::string>;
+
+// A part of a message: `size` bytes from `offset`.
+struct ByteSpan {
+  std::size_t offset = 0;
+  std::size_t size = 0;
+
+  friend bool operator==(const ByteSpan&, const ByteSpan&) = default;
+};
+
+// The wire formats of the providers, one to a session. The numbers are stored.
+enum class Format {
+  kUnspecified = 0,
+  kAnthropicMessages = 1,
+  kOpenaiChat = 2,
+};
+
+// Who speaks. Tool results are `kTool` in formats that have such messages, and
+// parts of `kUser` in those that do not.
+enum class Role { kUser, kAssistant, kTool, kSystem };
+
+// Tokens by what they are for. The preamble, which the client owns, is counted
+// beside them.
+struct StageTokens {
+  std::int64_t user = 0;
+  std::int64_t assistant = 0;
+  std::int64_t calls = 0;
+  std::int64_t observations = 0;
+
+  std::int64_t total() const { return user + assistant + calls + observations; }
+
+  StageTokens& operator+=(const StageTokens& other) {
+    user += other.user;
+    assistant += other.assistant;
+    calls += other.calls;
+    observations += other.observations;
+    return *this;
+  }
+  friend bool operator==(const StageTokens&, const StageTokens&) = default;
+};
+
+// A tool call in a message.
+struct ParsedCall {
+  std::string id;    // As the provider gave it; may be empty or repeated.
+  std::string tool;  // The tool's name.
+  ByteSpan arguments;
+};
+
+// A tool result in a message.
+struct ParsedResult {
+  std::string call_id;  // Which call it says that it answers.
+  // The JSON value that masking replaces, quotes or brackets included. Empty if
+  // there is none.
+  ByteSpan content;
+  // The JSON value of a cache mark inside the content, which a placeholder must
+  // carry on. Empty if there is none.
+  ByteSpan cache_mark;
+  bool is_error = false;
+  // Whether the format lets a placeholder stand here.
+  bool maskable = false;
+  std::int64_t image_count = 0;
+  std::int64_t line_count = 0;
+  std::int64_t token_count = 0;
+  // Tokens of the message before the result.
+  std::int64_t tokens_before = 0;
+};
+
+// What the service keeps of a message beside its bytes. Everything that a view
+// needs is found once, when the message is appended.
+struct ParsedMessage {
+  Role role = Role::kUser;
+  StageTokens tokens;
+  std::vector<ParsedCall> calls;
+  std::vector<ParsedResult> results;
+  // Whether it holds reasoning that its provider signed.
+  bool has_thinking = false;
+  // Images outside tool results.
+  std::int64_t image_count = 0;
+};
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_MODEL_MESSAGE_H_
