@@ -1,0 +1,158 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_MODEL_RECORD_H_
+#define CLERESTORY_SERVER_MODEL_RECORD_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "server/base/time.h"
+#include "server/model/message.h"
+#include "server/model/money.h"
+
+namespace clerestory {
+
+// A session is its header and a log of records; all else is derived from them.
+// What is decided is recorded with what it was decided on, so that a replay by
+// a later version, with other prices or another estimate of tokens, gives the
+// same views.
+
+// Which session. Two sessions of one name under two tenants have nothing in
+// common.
+struct SessionKey {
+  std::string tenant;
+  std::string session;
+
+  friend bool operator==(const SessionKey&, const SessionKey&) = default;
+  friend auto operator<=>(const SessionKey&, const SessionKey&) = default;
+};
+
+// How a session ended. The numbers are stored.
+enum class Outcome {
+  kOpen = 0,
+  kResolved = 1,
+  kFailed = 2,
+  kAbandoned = 3,
+};
+
+// What a session is created with, and how it ended.
+struct SessionHeader {
+  SessionKey key;
+  Format format = Format::kUnspecified;
+  std::string model;
+  TimeMicros create_time = 0;
+  Outcome outcome = Outcome::kOpen;
+  TimeMicros close_time = 0;  // 0 while open.
+
+  friend bool operator==(const SessionHeader&, const SessionHeader&) = default;
+};
+
+// A message was appended. Its sequence is the number of messages before it.
+struct MessageAppended {
+  TimeMicros time = 0;
+  Bytes message;
+};
+
+// Why a view differs from the one before it before its end. The numbers are
+// stored.
+enum class BreakReason {
+  kNone = 0,          // It does not.
+  kPays = 1,          // The rent of what it masks has reached its price.
+  kCacheExpired = 2,  // Free: the provider's cache had outlived its time.
+  kModelChanged = 3,  // Free: another model has a cache of its own.
+  kWindow = 4,        // Forced: the view would not fit the model's window.
+  kSchedule =
+      5,  // The policy's mode asks for it: block, threshold, every turn.
+};
+
+// An observation that is masked from now on, and by what.
+struct Mask {
+  std::int64_t sequence = 0;  // Of the message that holds it.
+  std::int64_t index = 0;     // Among the results of that message.
+  std::string placeholder;
+
+  friend bool operator==(const Mask&, const Mask&) = default;
+};
+
+// The tokens of one model call, by what the provider's cache does with them.
+struct CallTokens {
+  std::int64_t read = 0;     // Found in the cache.
+  std::int64_t written = 0;  // Not found, and written to it.
+
+  std::int64_t total() const { return read + written; }
+  friend bool operator==(const CallTokens&, const CallTokens&) = default;
+};
+
+// A view was served. Written before the view is answered.
+struct ViewServed {
+  TimeMicros time = 0;
+  std::string model;
+  // Messages of the history that the view covers.
+  std::int64_t message_count = 0;
+  // False if nothing was appended since the view before: the same model call
+  // again, which adds nothing to rent or ledger.
+  bool is_new_call = true;
+  // Observations, counted from the first, that were eligible by age.
+  std::int64_t eligible_count = 0;
+  // What a token in the cache cost this call: the rent of one eligible token.
+  PicoUsd read_price = 0;
+
+  BreakReason break_reason = BreakReason::kNone;
+  // The price of the break and the rent that had accrued, when it was priced.
+  PicoUsd break_price = 0;
+  PicoUsd break_rent = 0;
+  std::vector<Mask> masks;
+
+  // What was estimated of this call, for the ledger.
+  std::int64_t preamble_tokens = 0;
+  StageTokens raw_tokens;
+  StageTokens view_tokens;
+  CallTokens raw_call;  // As if nothing had ever been masked.
+  CallTokens view_call;
+  PicoUsd raw_cost = 0;
+  PicoUsd view_cost = 0;
+  // The output of the call before, as far as it was appended since.
+  std::int64_t output_tokens = 0;
+  PicoUsd output_cost = 0;
+
+  friend bool operator==(const ViewServed&, const ViewServed&) = default;
+};
+
+// What a provider billed for one call, in its tokens. Absent is not zero.
+struct Usage {
+  std::optional<std::int64_t> input_uncached;
+  std::optional<std::int64_t> cache_read;
+  std::optional<std::int64_t> cache_write;
+  std::optional<std::int64_t> output;
+  std::optional<std::int64_t> reasoning;  // Part of the output.
+
+  friend bool operator==(const Usage&, const Usage&) = default;
+};
+
+// The provider's usage for a call was reported.
+struct UsageReported {
+  TimeMicros time = 0;
+  std::string model;
+  Usage usage;
+
+  friend bool operator==(const UsageReported&, const UsageReported&) = default;
+};
+
+// The session was closed. It is the last record.
+struct SessionClosed {
+  TimeMicros time = 0;
+  Outcome outcome = Outcome::kResolved;
+
+  friend bool operator==(const SessionClosed&, const SessionClosed&) = default;
+};
+
+using Record =
+    std::variant<MessageAppended, ViewServed, UsageReported, SessionClosed>;
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_MODEL_RECORD_H_

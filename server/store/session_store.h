@@ -1,0 +1,84 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_STORE_SESSION_STORE_H_
+#define CLERESTORY_SERVER_STORE_SESSION_STORE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/model/record.h"
+
+namespace clerestory {
+
+// A session as it is stored.
+struct StoredSession {
+  SessionHeader header;
+  // In the order in which they were written. How many there are is the
+  // session's version.
+  std::vector<Record> records;
+};
+
+// When a write counts as done.
+enum class Durability {
+  // It survives the loss of the machine's power.
+  kSynced,
+  // It survives the end of this process, and the loss of power once a synced
+  // write followed it.
+  kBuffered,
+};
+
+// Where sessions are kept: a header and a log of records for each.
+//
+// Every write is atomic: all of it is there afterwards, or nothing. What was
+// written is there for every read that begins after the write returned. When a
+// write fails with UNAVAILABLE, it may have happened: read to find out.
+//
+// Errors that any method may return: UNAVAILABLE with kStoreUnavailable (worth
+// trying again), RESOURCE_EXHAUSTED with kStoreFull (no space; reads go on),
+// DATA_LOSS with kRecordCorrupt (what is stored of this session fails its
+// check; other sessions are not affected). All carry no content.
+//
+// Safe from any thread. Calls block.
+class SessionStore {
+ public:
+  SessionStore() = default;
+  SessionStore(const SessionStore&) = delete;
+  SessionStore& operator=(const SessionStore&) = delete;
+  virtual ~SessionStore() = default;
+
+  // Adds a session without records, synced. ALREADY_EXISTS with kSessionExists
+  // if there is one of that key.
+  virtual absl::Status Create(const SessionHeader& header) = 0;
+
+  // Returns the session. NOT_FOUND with kSessionNotFound if there is none.
+  virtual absl::StatusOr<StoredSession> Read(const SessionKey& key) const = 0;
+
+  // Adds `records` behind the first `expected_version` ones. If they end with
+  // SessionClosed, the header is given its outcome and time in the same write.
+  //
+  // NOT_FOUND with kSessionNotFound if there is no such session; ABORTED with
+  // kAppendConflict if its version is another one. REQUIRES: `records` is not
+  // empty.
+  virtual absl::Status Write(const SessionKey& key,
+                             std::int64_t expected_version,
+                             const std::vector<Record>& records,
+                             Durability durability) = 0;
+
+  // Removes the session and all its records, synced. NOT_FOUND with
+  // kSessionNotFound if there is none.
+  virtual absl::Status Delete(const SessionKey& key) = 0;
+
+  // Returns the headers of up to `limit` sessions of `tenant` whose ids come
+  // after `after` in byte order, in that order. REQUIRES: `limit` > 0.
+  virtual absl::StatusOr<std::vector<SessionHeader>> List(
+      absl::string_view tenant, absl::string_view after,
+      std::int64_t limit) const = 0;
+};
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_STORE_SESSION_STORE_H_
