@@ -62,7 +62,7 @@ struct MessageAppended {
 enum class BreakReason {
   kNone = 0,          // It does not.
   kPays = 1,          // The rent of what it masks has reached its price.
-  kCacheExpired = 2,  // Free: the provider's cache had outlived its time.
+  kCacheCold = 2,     // Free: nothing of the last view is cached any more.
   kModelChanged = 3,  // Free: another model has a cache of its own.
   kWindow = 4,        // Forced: the view would not fit the model's window.
   kSchedule =

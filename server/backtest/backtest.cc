@@ -1,0 +1,202 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/backtest/backtest.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "server/base/status.h"
+#include "server/base/time.h"
+#include "server/cost/prices.h"
+#include "server/model/message.h"
+#include "server/model/money.h"
+#include "server/model/record.h"
+#include "server/policy/policy.h"
+#include "server/tokens/token_counter.h"
+#include "server/view/plan_view.h"
+#include "server/view/session.h"
+
+namespace clerestory {
+namespace {
+
+SessionHeader HeaderOf(const BacktestInput& input) {
+  SessionHeader header;
+  header.format = input.format;
+  return header;
+}
+
+// A batch of observations, as a step that the frontier can take.
+struct Step {
+  std::int64_t tokens_before = 0;  // With the preamble, nothing masked.
+  std::int64_t saving = 0;
+  std::size_t observations_end = 0;
+};
+
+// Plays a session once and calls `on_call(planned view, its answer's tokens)`
+// for every model call, before the answer is appended.
+template <typename OnCall>
+absl::Status Play(const BacktestInput& input, const Policy& policy,
+                  Session& session, OnCall on_call) {
+  TimeMicros now = 0;
+  std::string model;
+  for (std::size_t i = 0; i < input.messages.size(); ++i) {
+    const BacktestInput::Message& message = input.messages[i];
+    if (message.time != 0) now = message.time;
+    absl::StatusOr<std::vector<ParsedMessage>> parsed =
+        session.CheckAppend({message.bytes});
+    if (!parsed.ok()) {
+      return Annotate(parsed.status(), absl::StrCat("message ", i));
+    }
+    if (parsed->front().role == Role::kAssistant) {
+      if (!message.model.empty()) model = message.model;
+      ViewServed view = PlanView(session, policy, PricesOf(model),
+                                 {.now = now,
+                                  .model = model,
+                                  .preamble_tokens = input.preamble_tokens});
+      session.Apply(view);
+      on_call(std::move(view), parsed->front().tokens.total());
+    }
+    session.Append({.time = now, .message = message.bytes},
+                   std::move(parsed->front()));
+  }
+  return absl::OkStatus();
+}
+
+// What masking each batch of `session`, in which nothing is masked, would save
+// under `policy`; batches that save nothing are no steps.
+std::vector<Step> StepsOf(const Session& session, const Policy& policy,
+                          const ModelPrices& prices,
+                          std::int64_t preamble_tokens) {
+  std::vector<Step> steps;
+  const std::vector<Observation>& all = session.observations();
+  for (std::size_t i = 0; i < all.size();) {
+    Step step;
+    for (const std::int64_t turn = all[i].turn;
+         i < all.size() && all[i].turn == turn; ++i) {
+      const std::int64_t saving = MaskSaving(session, policy, prices, i);
+      if (saving > 0 && step.saving == 0) {
+        step.tokens_before = preamble_tokens + all[i].view_tokens_before;
+      }
+      step.saving += saving;
+    }
+    step.observations_end = i;
+    if (step.saving > 0) steps.push_back(step);
+  }
+  return steps;
+}
+
+// The cheapest way to every frontier, call by call.
+class Schedule {
+ public:
+  explicit Schedule(const std::vector<Step>& steps)
+      : steps_(steps), saved_before_(steps.size() + 1) {
+    for (std::size_t b = 0; b < steps.size(); ++b) {
+      saved_before_[b + 1] = saved_before_[b] + steps[b].saving;
+    }
+    best_.push_back(0);
+  }
+
+  // Adds a call of `tokens`, nothing masked, after one of `last_tokens`.
+  // `warm`: whether the cache still holds that one's prompt.
+  void AddCall(std::int64_t tokens, std::int64_t last_tokens, bool warm,
+               std::int64_t eligible_count, const ModelPrices& prices) {
+    const PicoUsd extra = warm ? prices.write - prices.read : 0;
+    std::vector<PicoUsd> next;
+    // The least that a move from a frontier before `b` costs, but for what it
+    // writes.
+    PicoUsd least_move = std::numeric_limits<PicoUsd>::max();
+    for (std::size_t b = 0; b <= steps_.size(); ++b) {
+      const bool known = b < best_.size();
+      const bool reachable =
+          b == 0 || steps_[b - 1].observations_end <=
+                        static_cast<std::size_t>(eligible_count);
+      if (!known && !reachable) break;
+      const PicoUsd written = (tokens - saved_before_[b]) * prices.write;
+      PicoUsd cost = std::numeric_limits<PicoUsd>::max();
+      if (known) {
+        cost = best_[b] + written - (last_tokens - saved_before_[b]) * extra;
+      }
+      if (reachable && least_move != std::numeric_limits<PicoUsd>::max()) {
+        cost = std::min(cost, least_move + written);
+      }
+      next.push_back(cost);
+      if (known && b < steps_.size()) {
+        const std::int64_t read = steps_[b].tokens_before - saved_before_[b];
+        least_move = std::min(least_move, best_[b] - read * extra);
+      }
+    }
+    best_ = std::move(next);
+  }
+
+  PicoUsd cost() const { return *std::min_element(best_.begin(), best_.end()); }
+
+ private:
+  const std::vector<Step>& steps_;
+  std::vector<std::int64_t> saved_before_;
+  // The cost so far, by frontier.
+  std::vector<PicoUsd> best_;
+};
+
+}  // namespace
+
+absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
+                                        const Policy& policy,
+                                        const TokenCounter& counter) {
+  Session session(HeaderOf(input), counter);
+  BacktestResult result;
+  CLERESTORY_RETURN_IF_ERROR(Play(
+      input, policy, session, [&](ViewServed view, std::int64_t output_tokens) {
+        BacktestCall call;
+        call.output_tokens = output_tokens;
+        call.cost =
+            view.view_cost + output_tokens * PricesOf(view.model).output;
+        result.cost += call.cost;
+        result.input.read += view.view_call.read;
+        result.input.written += view.view_call.written;
+        result.output_tokens += output_tokens;
+        ++result.breaks.at(static_cast<std::size_t>(view.break_reason));
+        call.view = std::move(view);
+        result.calls.push_back(std::move(call));
+      }));
+  return result;
+}
+
+absl::StatusOr<PicoUsd> OptimumCost(const BacktestInput& input,
+                                    const Policy& policy,
+                                    const TokenCounter& counter) {
+  Policy off = policy;
+  off.mode = Mode::kOff;
+  Session session(HeaderOf(input), counter);
+  PicoUsd output_cost = 0;
+  std::vector<ViewServed> calls;
+  CLERESTORY_RETURN_IF_ERROR(Play(
+      input, off, session, [&](ViewServed view, std::int64_t output_tokens) {
+        output_cost += output_tokens * PricesOf(view.model).output;
+        calls.push_back(std::move(view));
+      }));
+  const ModelPrices& prices =
+      PricesOf(calls.empty() ? std::string() : calls.back().model);
+  const std::vector<Step> steps =
+      StepsOf(session, policy, prices, input.preamble_tokens);
+  Schedule schedule(steps);
+  std::int64_t last_tokens = 0;
+  for (const ViewServed& call : calls) {
+    // With nothing masked, what is not read is exactly what is new or cold.
+    const bool warm = call.raw_call.read > 0;
+    schedule.AddCall(call.raw_call.total(), last_tokens, warm,
+                     call.eligible_count, PricesOf(call.model));
+    last_tokens = call.raw_call.total();
+  }
+  return schedule.cost() + output_cost;
+}
+
+}  // namespace clerestory

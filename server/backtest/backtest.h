@@ -1,0 +1,80 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_BACKTEST_BACKTEST_H_
+#define CLERESTORY_SERVER_BACKTEST_BACKTEST_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/base/time.h"
+#include "server/model/message.h"
+#include "server/model/money.h"
+#include "server/model/record.h"
+#include "server/policy/policy.h"
+#include "server/tokens/token_counter.h"
+
+namespace clerestory {
+
+// A session that already happened, to be played again under other policies.
+struct BacktestInput {
+  Format format = Format::kAnthropicMessages;
+  // What the client sent before its messages in every call.
+  std::int64_t preamble_tokens = 0;
+  struct Message {
+    Bytes bytes;
+    // When it came; for an assistant message, the time of its model call. 0 is
+    // the time of the message before.
+    TimeMicros time = 0;
+    // The model of the call that an assistant message answers.
+    std::string model;
+  };
+  std::vector<Message> messages;
+};
+
+// One model call of a back-test: the view before it, and its answer.
+struct BacktestCall {
+  ViewServed view;
+  std::int64_t output_tokens = 0;
+  PicoUsd cost = 0;  // Of input and output.
+};
+
+// What a session costs under a policy.
+struct BacktestResult {
+  std::vector<BacktestCall> calls;
+  PicoUsd cost = 0;
+  CallTokens input;
+  std::int64_t output_tokens = 0;
+  std::array<std::int64_t, 6> breaks = {};  // By BreakReason.
+};
+
+// Plays `input` again under `policy`: a model call before every assistant
+// message, with the same decisions and the same estimates as a server would
+// make and note. The prices are those of the calls' models.
+//
+// Returns the error of the first message that a server would refuse, with the
+// metadata `field`. Deterministic and pure.
+absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
+                                        const Policy& policy,
+                                        const TokenCounter& counter);
+
+// What the best schedule of breaks would have cost, knowing the whole session:
+// the cheapest of all ways to move the frontier forward over the batches that
+// `policy` makes eligible, by dynamic programming over every frontier at every
+// call. All that is eligible before the frontier is masked.
+//
+// A schedule may mask only a part of what is eligible, so now and then a policy
+// that leaves out a middle piece is cheaper by a little.
+//
+// Errors as Backtest. Takes time and memory in proportion to calls times
+// observations.
+absl::StatusOr<PicoUsd> OptimumCost(const BacktestInput& input,
+                                    const Policy& policy,
+                                    const TokenCounter& counter);
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_BACKTEST_BACKTEST_H_

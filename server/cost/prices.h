@@ -1,0 +1,54 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_COST_PRICES_H_
+#define CLERESTORY_SERVER_COST_PRICES_H_
+
+#include <cstdint>
+#include <span>
+
+#include "absl/strings/string_view.h"
+#include "server/model/money.h"
+#include "server/model/record.h"
+
+namespace clerestory {
+
+// What is known of a model. Prices are for one token.
+struct ModelPrices {
+  // The start of the names of the models that this is for.
+  absl::string_view model;
+  PicoUsd input = 0;  // Neither read from the cache nor written to it.
+  PicoUsd write = 0;  // Written; equal to `input` where that is not charged.
+  PicoUsd read = 0;   // Read from the cache.
+  PicoUsd output = 0;
+  // The most tokens of a prompt and its answer together, and of an answer.
+  std::int64_t window_tokens = 0;
+  std::int64_t output_tokens_max = 0;
+  // How long the cache outlives the last call that used it.
+  std::int64_t cache_ttl_seconds = 0;
+  // Whether the provider refuses or drops reasoning behind an edited prefix.
+  bool reasoning_prefix_bound = false;
+};
+
+// All that is known, each row more special than the ones behind it that start
+// the same.
+std::span<const ModelPrices> PriceTable();
+
+// The first row whose `model` begins `model`, after a provider's prefix up to
+// the last "/" is taken off ("anthropic/claude-..."); UnknownModelPrices() if
+// there is none.
+const ModelPrices& PricesOf(absl::string_view model);
+
+// What is assumed of a model that is in no row: the prices of Claude
+// Sonnet 4.6, and a window of 200,000.
+const ModelPrices& UnknownModelPrices();
+
+// What the input of a call costs.
+PicoUsd InputCost(const ModelPrices& prices, const CallTokens& tokens);
+
+// What reported usage costs: classes that are absent count nothing.
+PicoUsd UsageCost(const ModelPrices& prices, const Usage& usage);
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_COST_PRICES_H_

@@ -1,0 +1,258 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/formats/anthropic_messages.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/base/limits.h"
+#include "server/base/status.h"
+#include "server/formats/content.h"
+#include "server/json/document.h"
+#include "server/model/message.h"
+#include "server/tokens/token_counter.h"
+
+namespace clerestory {
+namespace {
+
+// Content blocks of the Messages API (anthropic-sdk-python, types/*_param.py,
+// 2026-08), as far as they are told apart here. All others, server tools and
+// their results among them, are passed on untouched.
+enum class Block {
+  kText,
+  kToolUse,
+  kToolResult,
+  kThinking,
+  kRedactedThinking,
+  kImage,
+  kDocument,
+  kOther,
+};
+
+struct BlockRule {
+  absl::string_view type;
+  Block block;
+};
+
+constexpr BlockRule kBlocks[] = {
+    {"text", Block::kText},
+    {"tool_use", Block::kToolUse},
+    {"tool_result", Block::kToolResult},
+    {"thinking", Block::kThinking},
+    {"redacted_thinking", Block::kRedactedThinking},
+    {"image", Block::kImage},
+    {"document", Block::kDocument},
+};
+
+// Blocks inside a result that the API demands to find again: a result that
+// holds one has no legal placeholder.
+constexpr absl::string_view kUnmaskable[] = {"browser_state", "tool_reference"};
+
+// Encrypted reasoning, in bytes of base64 for a token of what it stands for.
+constexpr std::int64_t kRedactedBytesPerToken = 5;
+
+Block BlockOf(const json::Value& block) {
+  const json::Value type = block["type"];
+  for (const BlockRule& rule : kBlocks) {
+    if (type.equals(rule.type)) return rule.block;
+  }
+  return Block::kOther;
+}
+
+// An image or document: `source` holds base64, text, a URL or a file id.
+std::int64_t SourceTokens(const json::Value& block,
+                          const TokenCounter& counter) {
+  const json::Value source = block["source"];
+  if (source["type"].equals("text")) {
+    return StringTokens(source["data"], counter);
+  }
+  if (source["type"].equals("content")) {
+    return JsonTokens(source["content"], counter);
+  }
+  return ImageTokens(source["data"], counter);
+}
+
+// Measures what a result holds.
+void ScanResult(const json::Value& content, const TokenCounter& counter,
+                ParsedResult& result) {
+  result.content = ToByteSpan(content.span());
+  if (content.is_string()) {
+    result.maskable = content.span().size > 2;
+    result.token_count = StringTokens(content, counter);
+    result.line_count = LineCount(content);
+    return;
+  }
+  result.maskable = content.is_array() && !content.children().empty();
+  for (const json::Value& block : content.children()) {
+    switch (BlockOf(block)) {
+      case Block::kText:
+        result.token_count += StringTokens(block["text"], counter);
+        result.line_count += LineCount(block["text"]);
+        break;
+      case Block::kImage:
+        ++result.image_count;
+        [[fallthrough]];
+      case Block::kDocument:
+        result.token_count += SourceTokens(block, counter);
+        break;
+      case Block::kToolUse:
+      case Block::kToolResult:
+      case Block::kThinking:
+      case Block::kRedactedThinking:
+      case Block::kOther:
+        result.token_count += JsonTokens(block, counter);
+        break;
+    }
+    for (const absl::string_view type : kUnmaskable) {
+      if (block["type"].equals(type)) result.maskable = false;
+    }
+    if (block["cache_control"].is_object()) {
+      result.cache_mark = ToByteSpan(block["cache_control"].span());
+    }
+  }
+}
+
+// One pass over a message.
+class Scan {
+ public:
+  explicit Scan(const TokenCounter& counter) : counter_(counter) {}
+
+  absl::StatusOr<ParsedMessage> Run(const json::Value& root) {
+    CLERESTORY_RETURN_IF_ERROR(SetRole(root["role"]));
+    const json::Value content = root["content"];
+    if (content.is_string()) {
+      own_tokens() += StringTokens(content, counter_);
+    } else if (content.is_array()) {
+      std::size_t index = 0;
+      for (const json::Value& block : content.children()) {
+        CLERESTORY_RETURN_IF_ERROR(
+            AddBlock(block, absl::StrCat("content[", index, "]")));
+        ++index;
+      }
+    } else {
+      return InvalidMessage("content", "expected a string or an array");
+    }
+    return std::move(message_);
+  }
+
+ private:
+  absl::Status SetRole(const json::Value& role) {
+    if (role.equals("user")) {
+      message_.role = Role::kUser;
+    } else if (role.equals("assistant")) {
+      message_.role = Role::kAssistant;
+    } else if (role.equals("system")) {
+      message_.role = Role::kSystem;
+    } else {
+      return InvalidMessage("role", "expected user, assistant or system");
+    }
+    return absl::OkStatus();
+  }
+
+  // Where the message's own text counts.
+  std::int64_t& own_tokens() {
+    return message_.role == Role::kAssistant ? message_.tokens.assistant
+                                             : message_.tokens.user;
+  }
+
+  absl::Status AddBlock(const json::Value& block, absl::string_view path) {
+    if (!block.is_object()) return InvalidMessage(path, "expected an object");
+    switch (BlockOf(block)) {
+      case Block::kText:
+        own_tokens() += StringTokens(block["text"], counter_);
+        break;
+      case Block::kToolUse:
+        return AddCall(block, path);
+      case Block::kToolResult:
+        return AddResult(block, path);
+      case Block::kThinking:
+        message_.has_thinking = true;
+        own_tokens() += StringTokens(block["thinking"], counter_);
+        break;
+      case Block::kRedactedThinking:
+        message_.has_thinking = true;
+        own_tokens() += static_cast<std::int64_t>(block["data"].span().size) /
+                        kRedactedBytesPerToken;
+        break;
+      case Block::kImage:
+        ++message_.image_count;
+        [[fallthrough]];
+      case Block::kDocument:
+        own_tokens() += SourceTokens(block, counter_);
+        break;
+      case Block::kOther:
+        own_tokens() += JsonTokens(block, counter_);
+        break;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddCall(const json::Value& block, absl::string_view path) {
+    if (message_.role != Role::kAssistant) {
+      return InvalidMessage(path,
+                            "tool_use in a message that is not the "
+                            "assistant's");
+    }
+    ParsedCall call;
+    CLERESTORY_ASSIGN_OR_RETURN(
+        call.id, RequiredString(block, "id", path, kCallIdBytesMax));
+    CLERESTORY_ASSIGN_OR_RETURN(
+        call.tool, RequiredString(block, "name", path, kToolNameBytesMax));
+    call.arguments = ToByteSpan(block["input"].span());
+    message_.tokens.calls += counter_.CountText(call.tool, TextForm::kPlain) +
+                             JsonTokens(block["input"], counter_);
+    message_.calls.push_back(std::move(call));
+    return absl::OkStatus();
+  }
+
+  absl::Status AddResult(const json::Value& block, absl::string_view path) {
+    if (message_.role != Role::kUser) {
+      return InvalidMessage(path,
+                            "tool_result in a message that is not the user's");
+    }
+    ParsedResult result;
+    CLERESTORY_ASSIGN_OR_RETURN(
+        result.call_id,
+        RequiredString(block, "tool_use_id", path, kCallIdBytesMax));
+    result.is_error = block["is_error"].is_true();
+    result.tokens_before = message_.tokens.total();
+    const json::Value content = block["content"];
+    if (content.exists()) ScanResult(content, counter_, result);
+    message_.tokens.observations += result.token_count;
+    message_.results.push_back(std::move(result));
+    return absl::OkStatus();
+  }
+
+  const TokenCounter& counter_;
+  ParsedMessage message_;
+};
+
+}  // namespace
+
+absl::StatusOr<ParsedMessage> AnthropicMessages::Parse(
+    absl::string_view message, const TokenCounter& counter) const {
+  // Down to messages[].content[].content[].source.data.
+  CLERESTORY_ASSIGN_OR_RETURN(
+      const json::Document document,
+      json::Document::Parse(message,
+                            {.depth_max = kJsonDepthMax, .tree_depth = 7}));
+  if (!document.root().is_object()) {
+    return InvalidMessage("message", "expected a JSON object");
+  }
+  return Scan(counter).Run(document.root());
+}
+
+std::string AnthropicMessages::MaskedContent(
+    absl::string_view message, const ParsedResult& result,
+    absl::string_view placeholder) const {
+  return TextContent(message, result, placeholder);
+}
+
+}  // namespace clerestory

@@ -1,0 +1,197 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/formats/openai_chat.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/base/limits.h"
+#include "server/base/status.h"
+#include "server/formats/content.h"
+#include "server/json/document.h"
+#include "server/model/message.h"
+#include "server/tokens/token_counter.h"
+
+namespace clerestory {
+namespace {
+
+struct RoleRule {
+  absl::string_view name;
+  Role role;
+};
+
+// openai-python, types/chat/*_message_param.py, 2026-08.
+constexpr RoleRule kRoles[] = {
+    {"system", Role::kSystem}, {"developer", Role::kSystem},
+    {"user", Role::kUser},     {"assistant", Role::kAssistant},
+    {"tool", Role::kTool},     {"function", Role::kTool},
+};
+
+// Fields of an assistant message, beside its content, that hold text which
+// later requests pay for: refusals, and the reasoning that compatible servers
+// return.
+constexpr absl::string_view kTextFields[] = {"refusal", "reasoning_content"};
+
+// What a content value holds.
+struct Measure {
+  std::int64_t token_count = 0;
+  std::int64_t line_count = 0;
+  std::int64_t image_count = 0;
+  ByteSpan cache_mark;
+};
+
+absl::StatusOr<Measure> MeasureContent(const json::Value& content,
+                                       const TokenCounter& counter) {
+  Measure measure;
+  if (content.is_string()) {
+    measure.token_count = StringTokens(content, counter);
+    measure.line_count = LineCount(content);
+    return measure;
+  }
+  if (!content.exists() || content.is(json::Kind::kNull)) return measure;
+  if (!content.is_array()) {
+    return InvalidMessage("content", "expected a string, an array or null");
+  }
+  std::size_t index = 0;
+  for (const json::Value& part : content.children()) {
+    if (!part.is_object()) {
+      return InvalidMessage(absl::StrCat("content[", index, "]"),
+                            "expected an object");
+    }
+    if (part["type"].equals("text")) {
+      measure.token_count += StringTokens(part["text"], counter);
+      measure.line_count += LineCount(part["text"]);
+    } else if (part["type"].equals("image_url")) {
+      ++measure.image_count;
+      measure.token_count += ImageTokens(part["image_url"]["url"], counter);
+    } else if (part["type"].equals("file")) {
+      measure.token_count += ImageTokens(part["file"]["file_data"], counter);
+    } else {
+      measure.token_count += JsonTokens(part, counter);
+    }
+    // Gateways to Anthropic take cache marks on parts.
+    if (part["cache_control"].is_object()) {
+      measure.cache_mark = ToByteSpan(part["cache_control"].span());
+    }
+    ++index;
+  }
+  return measure;
+}
+
+absl::StatusOr<Role> RoleOf(const json::Value& role) {
+  for (const RoleRule& rule : kRoles) {
+    if (role.equals(rule.name)) return rule.role;
+  }
+  return InvalidMessage(
+      "role", "expected system, developer, user, assistant, tool or function");
+}
+
+// Adds the call whose name and arguments are members of `call`.
+absl::Status AddCall(const json::Value& call, absl::string_view arguments,
+                     std::string id, absl::string_view path,
+                     const TokenCounter& counter, ParsedMessage& message) {
+  ParsedCall parsed;
+  parsed.id = std::move(id);
+  CLERESTORY_ASSIGN_OR_RETURN(
+      parsed.tool, RequiredString(call, "name", path, kToolNameBytesMax));
+  parsed.arguments = ToByteSpan(call[arguments].span());
+  message.tokens.calls += counter.CountText(parsed.tool, TextForm::kPlain) +
+                          StringTokens(call[arguments], counter);
+  message.calls.push_back(std::move(parsed));
+  return absl::OkStatus();
+}
+
+absl::Status AddCalls(const json::Value& root, const TokenCounter& counter,
+                      ParsedMessage& message) {
+  const json::Value calls = root["tool_calls"];
+  if (calls.exists() && !calls.is_array() && !calls.is(json::Kind::kNull)) {
+    return InvalidMessage("tool_calls", "expected an array or null");
+  }
+  std::size_t index = 0;
+  for (const json::Value& call : calls.children()) {
+    const std::string path = absl::StrCat("tool_calls[", index, "]");
+    if (!call.is_object()) return InvalidMessage(path, "expected an object");
+    CLERESTORY_ASSIGN_OR_RETURN(
+        std::string id, RequiredString(call, "id", path, kCallIdBytesMax));
+    const bool custom = call["custom"].is_object();
+    CLERESTORY_RETURN_IF_ERROR(AddCall(
+        call[custom ? "custom" : "function"], custom ? "input" : "arguments",
+        std::move(id), absl::StrCat(path, custom ? ".custom" : ".function"),
+        counter, message));
+    ++index;
+  }
+  if (root["function_call"].is_object()) {
+    return AddCall(root["function_call"], "arguments", "", "function_call",
+                   counter, message);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddResult(const json::Value& root, const Measure& measure,
+                       ParsedMessage& message) {
+  ParsedResult result;
+  if (root["role"].equals("tool")) {
+    CLERESTORY_ASSIGN_OR_RETURN(
+        result.call_id,
+        RequiredString(root, "tool_call_id", "", kCallIdBytesMax));
+  }
+  const json::Value content = root["content"];
+  result.content = ToByteSpan(content.span());
+  result.maskable = measure.token_count > 0;
+  result.cache_mark = measure.cache_mark;
+  result.image_count = measure.image_count;
+  result.line_count = measure.line_count;
+  result.token_count = measure.token_count;
+  message.tokens.observations += measure.token_count;
+  message.results.push_back(std::move(result));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ParsedMessage> OpenaiChat::Parse(
+    absl::string_view message, const TokenCounter& counter) const {
+  // Down to messages[].content[].image_url.url.
+  CLERESTORY_ASSIGN_OR_RETURN(
+      const json::Document document,
+      json::Document::Parse(message,
+                            {.depth_max = kJsonDepthMax, .tree_depth = 5}));
+  const json::Value root = document.root();
+  if (!root.is_object()) {
+    return InvalidMessage("message", "expected a JSON object");
+  }
+  ParsedMessage parsed;
+  CLERESTORY_ASSIGN_OR_RETURN(parsed.role, RoleOf(root["role"]));
+  CLERESTORY_ASSIGN_OR_RETURN(const Measure measure,
+                              MeasureContent(root["content"], counter));
+  if (parsed.role == Role::kTool) {
+    CLERESTORY_RETURN_IF_ERROR(AddResult(root, measure, parsed));
+    return parsed;
+  }
+  parsed.image_count = measure.image_count;
+  if (parsed.role != Role::kAssistant) {
+    parsed.tokens.user = measure.token_count;
+    return parsed;
+  }
+  parsed.tokens.assistant = measure.token_count;
+  for (const absl::string_view field : kTextFields) {
+    parsed.tokens.assistant += StringTokens(root[field], counter);
+  }
+  CLERESTORY_RETURN_IF_ERROR(AddCalls(root, counter, parsed));
+  return parsed;
+}
+
+std::string OpenaiChat::MaskedContent(absl::string_view message,
+                                      const ParsedResult& result,
+                                      absl::string_view placeholder) const {
+  return TextContent(message, result, placeholder);
+}
+
+}  // namespace clerestory

@@ -1,0 +1,163 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/policy/policy.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "server/base/digest.h"
+#include "server/base/limits.h"
+#include "server/base/status.h"
+
+namespace clerestory {
+namespace {
+
+struct ModeRule {
+  absl::string_view name;
+  Mode mode;
+};
+
+constexpr ModeRule kModes[] = {
+    {"off", Mode::kOff},
+    {"adaptive", Mode::kAdaptive},
+    {"block", Mode::kBlock},
+    {"threshold", Mode::kThreshold},
+    {"every_turn", Mode::kEveryTurn},
+};
+
+constexpr std::int64_t kCountMax = kSessionMessagesMax;
+
+constexpr PolicyField kFields[] = {
+    {"keep_observations", &Policy::keep_observations, kKeepObservationsMin,
+     kCountMax, "newest observations that are never masked"},
+    {"keep_turns", &Policy::keep_turns, 0, kCountMax,
+     "newest turns of which no observation is masked"},
+    {"reclaim_tokens_min", &Policy::reclaim_tokens_min, 0, kTokensMax,
+     "fewest tokens that a break must remove"},
+    {"block_size", &Policy::block_size, 1, kCountMax,
+     "mode block: eligible observations for a break"},
+    {"threshold_tokens", &Policy::threshold_tokens, 1, kTokensMax,
+     "mode threshold: tokens of a view above which it is masked"},
+    {"low_water_tokens", &Policy::low_water_tokens, 0, kTokensMax,
+     "mode threshold: tokens down to which it is masked"},
+    {"window_tokens", &Policy::window_tokens, 0, kTokensMax,
+     "most tokens of a request; 0: the model's"},
+    {"reserve_tokens", &Policy::reserve_tokens, 0, kTokensMax,
+     "tokens kept free for the answer; 0: the model's answer limit"},
+};
+
+struct TextField {
+  absl::string_view name;
+  std::string Policy::* member;
+};
+
+constexpr TextField kTextFields[] = {
+    {"placeholder", &Policy::placeholder},
+    {"error_placeholder", &Policy::error_placeholder},
+};
+constexpr std::size_t kTemplateBytesMax = 200;
+
+absl::Status SetMode(absl::string_view value, Policy& policy) {
+  std::string known;
+  for (const ModeRule& rule : kModes) {
+    if (rule.name == value) {
+      policy.mode = rule.mode;
+      return absl::OkStatus();
+    }
+    absl::StrAppend(&known, known.empty() ? "" : ", ", rule.name);
+  }
+  return FieldError("mode",
+                    absl::StrCat("unknown value \"", value, "\"; use ", known));
+}
+
+}  // namespace
+
+std::span<const PolicyField> PolicyFields() { return kFields; }
+
+absl::Status SetPolicyField(absl::string_view name, absl::string_view value,
+                            Policy& policy) {
+  if (name == "mode") return SetMode(value, policy);
+  for (const TextField& field : kTextFields) {
+    if (field.name != name) continue;
+    if (value.empty() || value.size() > kTemplateBytesMax) {
+      return FieldError(
+          name, absl::StrCat("expected 1 to ", kTemplateBytesMax, " bytes"));
+    }
+    policy.*field.member = std::string(value);
+    return absl::OkStatus();
+  }
+  std::string known = "mode";
+  for (const PolicyField& field : kFields) {
+    absl::StrAppend(&known, ", ", field.name);
+    if (field.name != name) continue;
+    std::int64_t number = 0;
+    if (!absl::SimpleAtoi(value, &number) || number < field.min ||
+        number > field.max) {
+      return FieldError(
+          name, absl::StrCat("expected a whole number from ", field.min, " to ",
+                             field.max, ", got \"", value, "\""));
+    }
+    policy.*field.member = number;
+    return absl::OkStatus();
+  }
+  return FieldError(name, absl::StrCat("no such field of a policy; use ", known,
+                                       ", placeholder, error_placeholder"));
+}
+
+absl::Status CheckPolicy(const Policy& policy) {
+  if (policy.mode == Mode::kThreshold &&
+      policy.low_water_tokens > policy.threshold_tokens) {
+    return FieldError("low_water_tokens", "above threshold_tokens");
+  }
+  if (policy.window_tokens > 0 &&
+      policy.reserve_tokens >= policy.window_tokens) {
+    return FieldError("reserve_tokens", "leaves nothing of window_tokens");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Policy> ParsePolicy(absl::string_view text) {
+  Policy policy;
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ',');
+  CLERESTORY_RETURN_IF_ERROR(SetMode(parts[0], policy));
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::vector<absl::string_view> pair =
+        absl::StrSplit(parts[i], absl::MaxSplits('=', 1));
+    if (pair.size() != 2) {
+      return FieldError(parts[i], "expected name=value");
+    }
+    CLERESTORY_RETURN_IF_ERROR(SetPolicyField(pair[0], pair[1], policy));
+  }
+  CLERESTORY_RETURN_IF_ERROR(CheckPolicy(policy));
+  return policy;
+}
+
+absl::string_view ModeName(Mode mode) {
+  for (const ModeRule& rule : kModes) {
+    if (rule.mode == mode) return rule.name;
+  }
+  return "unknown";
+}
+
+std::string PolicyDigest(const Policy& policy) {
+  std::string text = absl::StrCat("mode=", ModeName(policy.mode));
+  for (const PolicyField& field : kFields) {
+    absl::StrAppend(&text, "\n", field.name, "=", policy.*field.member);
+  }
+  for (const TextField& field : kTextFields) {
+    absl::StrAppend(&text, "\n", field.name, "=", policy.*field.member);
+  }
+  return Digest::Of(text).ToHex().substr(0, 16);
+}
+
+}  // namespace clerestory

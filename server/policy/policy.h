@@ -1,0 +1,102 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_POLICY_POLICY_H_
+#define CLERESTORY_SERVER_POLICY_POLICY_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace clerestory {
+
+// When observations are masked.
+enum class Mode {
+  // Never.
+  kOff,
+  // When a break is free, has paid for itself in rent, or is forced.
+  kAdaptive,
+  // When `block_size` observations are eligible.
+  kBlock,
+  // When the view has more than `threshold_tokens`.
+  kThreshold,
+  // As soon as an observation is eligible: for providers without a cache.
+  kEveryTurn,
+};
+
+// How a session's observations are masked. A value; equal policies have equal
+// digests.
+struct Policy {
+  Mode mode = Mode::kAdaptive;
+
+  // What is never masked, but for the window: the newest observations, and the
+  // observations of the newest turns. A batch is kept whole.
+  std::int64_t keep_observations = 10;
+  std::int64_t keep_turns = 0;
+
+  // A break that would remove fewer tokens is not made, unless forced.
+  std::int64_t reclaim_tokens_min = 0;
+
+  // Mode kBlock.
+  std::int64_t block_size = 10;
+
+  // Mode kThreshold: the view is brought down to the low-water mark, or as far
+  // as it goes.
+  std::int64_t threshold_tokens = 100'000;
+  std::int64_t low_water_tokens = 0;
+
+  // The most tokens of a view with its preamble and the reserve for the answer;
+  // 0 takes the model's window.
+  std::int64_t window_tokens = 0;
+  // The reserve for the answer; 0 takes the model's answer limit, but at most a
+  // fifth of the window.
+  std::int64_t reserve_tokens = 0;
+
+  // What stands in place of a masked observation. `{size}` is what was there
+  // ("47 lines", "1 image"), `{tokens}` its tokens.
+  std::string placeholder = "[tool output masked: {size}, {tokens} tokens]";
+  std::string error_placeholder =
+      "[tool error masked: {size}, {tokens} tokens]";
+};
+
+// The fewest newest observations that may be kept: the window can force a break
+// to go down to it, and no policy below it.
+inline constexpr std::int64_t kKeepObservationsMin = 3;
+
+// A whole number of a policy: its name in YAML and on the command line, and the
+// values that are allowed.
+struct PolicyField {
+  absl::string_view name;
+  std::int64_t Policy::* member;
+  std::int64_t min;
+  std::int64_t max;
+  absl::string_view help;
+};
+std::span<const PolicyField> PolicyFields();
+
+// Sets the field, or `mode`, `placeholder` or `error_placeholder`, called
+// `name`. INVALID_ARGUMENT with kFieldInvalid if there is none of that name or
+// the value is not allowed; it says what is.
+absl::Status SetPolicyField(absl::string_view name, absl::string_view value,
+                            Policy& policy);
+
+// INVALID_ARGUMENT with kFieldInvalid if fields contradict each other.
+absl::Status CheckPolicy(const Policy& policy);
+
+// Returns the policy that `text` describes: a mode, then fields that differ
+// from the defaults, as in `block,block_size=20,keep_observations=5`.
+absl::StatusOr<Policy> ParsePolicy(absl::string_view text);
+
+// `adaptive`, `every_turn` and so on.
+absl::string_view ModeName(Mode mode);
+
+// 16 hexadecimal digits that differ, as good as surely, when policies do.
+std::string PolicyDigest(const Policy& policy);
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_POLICY_POLICY_H_

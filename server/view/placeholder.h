@@ -1,0 +1,20 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_VIEW_PLACEHOLDER_H_
+#define CLERESTORY_SERVER_VIEW_PLACEHOLDER_H_
+
+#include <string>
+
+#include "server/model/message.h"
+#include "server/policy/policy.h"
+
+namespace clerestory {
+
+// The text that stands for `result` in a view: the policy's template for a
+// success or an error, filled in. A pure function of the two, never empty.
+std::string PlaceholderFor(const ParsedResult& result, const Policy& policy);
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_VIEW_PLACEHOLDER_H_

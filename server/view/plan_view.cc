@@ -1,0 +1,420 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/view/plan_view.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/base/time.h"
+#include "server/cost/prices.h"
+#include "server/model/message.h"
+#include "server/model/money.h"
+#include "server/model/record.h"
+#include "server/policy/policy.h"
+#include "server/tokens/token_counter.h"
+#include "server/view/placeholder.h"
+#include "server/view/session.h"
+
+namespace clerestory {
+namespace {
+
+// An observation that may be masked now, and what that would save.
+struct Candidate {
+  const Observation* observation = nullptr;
+  std::string placeholder;
+  std::int64_t saving = 0;  // Tokens; > 0.
+  PicoUsd rent = 0;
+};
+
+// Candidates that are masked together, from `begin` of a list to its end.
+struct Suffix {
+  std::size_t begin = 0;
+  PicoUsd price = 0;
+  PicoUsd rent = 0;
+};
+
+// The observation at `index` and what would stand in its place, unless masking
+// it is illegal or saves nothing.
+std::optional<Candidate> MaskOf(const Session& session, const Policy& policy,
+                                const ModelPrices& prices, std::size_t index) {
+  const Observation& observation = session.observations()[index];
+  const ParsedResult& result = observation.result;
+  if (!result.maskable || observation.placeholder.has_value()) {
+    return std::nullopt;
+  }
+  if (prices.reasoning_prefix_bound &&
+      session.last_thinking() > observation.sequence) {
+    return std::nullopt;
+  }
+  Candidate candidate;
+  candidate.observation = &observation;
+  candidate.placeholder = PlaceholderFor(result, policy);
+  candidate.saving =
+      result.token_count -
+      session.counter().CountText(candidate.placeholder, TextForm::kPlain);
+  // With its quotes, or with the block that carries a cache mark on.
+  constexpr std::size_t kQuotesBytes = 2;
+  constexpr std::size_t kBlockBytes = 50;
+  const std::size_t size =
+      candidate.placeholder.size() + kQuotesBytes +
+      (result.cache_mark.size > 0 ? result.cache_mark.size + kBlockBytes : 0);
+  if (candidate.saving <= 0 || size >= result.content.size) {
+    return std::nullopt;
+  }
+  return candidate;
+}
+
+class Planner {
+ public:
+  Planner(const Session& session, const Policy& policy,
+          const ModelPrices& prices, const ViewRequest& request)
+      : session_(session),
+        policy_(policy),
+        prices_(prices),
+        request_(request),
+        last_(session.last_view()),
+        is_new_call_(!last_.has_value() ||
+                     last_->message_count != session.message_count()),
+        read_price_(is_new_call_ ? prices.read : 0),
+        eligible_count_(EligibleCount()) {}
+
+  ViewServed Run() {
+    if (policy_.mode != Mode::kOff) {
+      Choose();
+      FitWindow();
+    }
+    return Record();
+  }
+
+ private:
+  // Tokens of the whole prompt, if nothing more were masked.
+  std::int64_t prompt_tokens() const {
+    return request_.preamble_tokens + session_.view_tokens();
+  }
+
+  bool IsCold() const {
+    if (!last_.has_value()) return true;
+    return request_.now - last_->time >
+           prices_.cache_ttl_seconds * kMicrosPerSecond;
+  }
+
+  bool IsModelChanged() const {
+    return last_.has_value() && last_->model != request_.model;
+  }
+
+  // Whether the observations up to `end` of a batch of `turn` are old enough.
+  bool IsOldEnough(std::size_t end, std::int64_t turn,
+                   std::int64_t keep_observations,
+                   std::int64_t keep_turns) const {
+    const auto newer =
+        static_cast<std::int64_t>(session_.observations().size() - end);
+    // An assistant message must follow: the model has acted upon them.
+    return newer >= keep_observations &&
+           session_.turn_count() - turn >=
+               std::max<std::int64_t>(1, keep_turns);
+  }
+
+  // The end of the batch that begins at `begin`.
+  std::size_t BatchEnd(std::size_t begin) const {
+    const auto& all = session_.observations();
+    std::size_t end = begin;
+    while (end < all.size() && all[end].turn == all[begin].turn) ++end;
+    return end;
+  }
+
+  std::int64_t EligibleCount() const {
+    const auto& all = session_.observations();
+    auto count = static_cast<std::size_t>(session_.eligible_count());
+    while (count < all.size()) {
+      const std::size_t end = BatchEnd(count);
+      if (!IsOldEnough(end, all[count].turn, policy_.keep_observations,
+                       policy_.keep_turns)) {
+        break;
+      }
+      count = end;
+    }
+    return static_cast<std::int64_t>(count);
+  }
+
+  std::optional<Candidate> CandidateOf(std::size_t index) const {
+    std::optional<Candidate> candidate =
+        MaskOf(session_, policy_, prices_, index);
+    if (!candidate.has_value()) return std::nullopt;
+    const PicoUsd base =
+        index < static_cast<std::size_t>(session_.eligible_count())
+            ? candidate->observation->rent_base
+            : session_.read_price_sum();
+    candidate->rent =
+        candidate->saving * (session_.read_price_sum() + read_price_ - base);
+    return candidate;
+  }
+
+  std::vector<Candidate> Candidates() const {
+    std::vector<Candidate> candidates;
+    const auto add = [&](std::size_t index) {
+      if (std::optional<Candidate> candidate = CandidateOf(index)) {
+        candidates.push_back(*std::move(candidate));
+      }
+    };
+    for (const std::size_t index : session_.candidates()) add(index);
+    for (auto i = static_cast<std::size_t>(session_.eligible_count());
+         i < static_cast<std::size_t>(eligible_count_); ++i) {
+      add(i);
+    }
+    return candidates;
+  }
+
+  // Whether masking results with `removed` pictures leaves a prompt without
+  // one, where there was one. Anthropic's cache of the messages depends on
+  // whether there is any (platform.claude.com, prompt caching, "What
+  // invalidates the cache").
+  bool RemovesLastImage(std::int64_t removed) const {
+    return session_.header().format == Format::kAnthropicMessages &&
+           removed > 0 && removed == session_.view_image_count();
+  }
+
+  // Tokens of the prompt that are still found in the cache if `first` is the
+  // first observation to be masked.
+  std::int64_t CachedBefore(const Observation& first,
+                            std::int64_t removed_images) const {
+    if (RemovesLastImage(removed_images)) return request_.preamble_tokens;
+    return request_.preamble_tokens + first.view_tokens_before;
+  }
+
+  // Of all suffixes of `candidates` whose rent has reached their price, the one
+  // with the largest surplus; the longest of equals.
+  std::optional<Suffix> BestSuffix(
+      const std::vector<Candidate>& candidates) const {
+    const std::int64_t appended =
+        std::max<std::int64_t>(0, prompt_tokens() - last_->view_call.total());
+    std::optional<Suffix> best;
+    std::int64_t saving = 0;
+    std::int64_t images = 0;
+    PicoUsd rent = 0;
+    for (std::size_t i = candidates.size(); i-- > 0;) {
+      const Observation& observation = *candidates[i].observation;
+      saving += candidates[i].saving;
+      images += observation.result.image_count;
+      rent += candidates[i].rent;
+      const bool starts_batch =
+          i == 0 || candidates[i - 1].observation->turn != observation.turn;
+      if (!starts_batch) continue;
+      const std::int64_t rewritten = std::max<std::int64_t>(
+          0, prompt_tokens() - saving - CachedBefore(observation, images) -
+                 appended);
+      const PicoUsd price = rewritten * (prices_.write - prices_.read);
+      if (rent < price || saving < policy_.reclaim_tokens_min) continue;
+      if (!best.has_value() || rent - price >= best->rent - best->price) {
+        best = Suffix{.begin = i, .price = price, .rent = rent};
+      }
+    }
+    return best;
+  }
+
+  void Take(std::vector<Candidate> candidates, BreakReason reason) {
+    std::int64_t saving = 0;
+    for (const Candidate& candidate : candidates) saving += candidate.saving;
+    if (saving == 0 || saving < policy_.reclaim_tokens_min) return;
+    masks_ = std::move(candidates);
+    reason_ = reason;
+  }
+
+  // What the policy's mode masks.
+  void Choose() {
+    std::vector<Candidate> candidates = Candidates();
+    if (candidates.empty()) return;
+    switch (policy_.mode) {
+      case Mode::kOff:
+        return;
+      case Mode::kAdaptive:
+        return ChooseAdaptive(std::move(candidates));
+      case Mode::kBlock:
+        if (static_cast<std::int64_t>(candidates.size()) >=
+            policy_.block_size) {
+          Take(std::move(candidates), BreakReason::kSchedule);
+        }
+        return;
+      case Mode::kThreshold:
+        return ChooseOldest(std::move(candidates));
+      case Mode::kEveryTurn:
+        return Take(std::move(candidates), BreakReason::kSchedule);
+    }
+  }
+
+  void ChooseAdaptive(std::vector<Candidate> candidates) {
+    if (IsModelChanged()) {
+      return Take(std::move(candidates), BreakReason::kModelChanged);
+    }
+    if (IsCold()) return Take(std::move(candidates), BreakReason::kCacheCold);
+    const std::optional<Suffix> best = BestSuffix(candidates);
+    if (!best.has_value()) return;
+    candidates.erase(
+        candidates.begin(),
+        candidates.begin() + static_cast<std::ptrdiff_t>(best->begin));
+    price_ = best->price;
+    rent_ = best->rent;
+    Take(std::move(candidates), BreakReason::kPays);
+  }
+
+  void ChooseOldest(std::vector<Candidate> candidates) {
+    if (prompt_tokens() <= policy_.threshold_tokens) return;
+    std::int64_t tokens = prompt_tokens();
+    std::size_t count = 0;
+    while (count < candidates.size() && tokens > policy_.low_water_tokens) {
+      tokens -= candidates[count++].saving;
+    }
+    candidates.resize(count);
+    Take(std::move(candidates), BreakReason::kSchedule);
+  }
+
+  // Masks more, oldest first, until the prompt fits the window or nothing but
+  // the newest few observations is left.
+  void FitWindow() {
+    const std::int64_t most = PromptTokensMax(policy_, prices_);
+    std::int64_t tokens = prompt_tokens();
+    for (const Candidate& mask : masks_) tokens -= mask.saving;
+    if (tokens <= most) return;
+
+    tokens = prompt_tokens();
+    std::vector<Candidate> forced = Candidates();
+    for (const Candidate& mask : forced) tokens -= mask.saving;
+    const auto& all = session_.observations();
+    auto next = static_cast<std::size_t>(eligible_count_);
+    while (tokens > most && next < all.size()) {
+      const std::size_t end = BatchEnd(next);
+      if (!IsOldEnough(end, all[next].turn, kKeepObservationsMin, 0)) break;
+      for (; next < end; ++next) {
+        if (std::optional<Candidate> candidate = CandidateOf(next)) {
+          tokens -= candidate->saving;
+          forced.push_back(*std::move(candidate));
+        }
+      }
+    }
+    if (forced.size() == masks_.size()) return;
+    masks_ = std::move(forced);
+    reason_ = BreakReason::kWindow;
+  }
+
+  ViewServed Record() {
+    ViewServed record;
+    record.time = request_.now;
+    record.model = request_.model;
+    record.message_count = session_.message_count();
+    record.is_new_call = is_new_call_;
+    record.eligible_count = eligible_count_;
+    record.read_price = read_price_;
+    record.break_reason = reason_;
+    record.break_price = price_;
+    record.break_rent = rent_;
+    record.preamble_tokens = request_.preamble_tokens;
+    record.raw_tokens = session_.raw_tokens();
+    record.view_tokens = record.raw_tokens;
+    std::int64_t saved = session_.raw_tokens().total() - session_.view_tokens();
+    for (const Candidate& mask : masks_) saved += mask.saving;
+    record.view_tokens.observations -= saved;
+    Price(record);
+    for (Candidate& mask : masks_) {
+      record.masks.push_back({.sequence = mask.observation->sequence,
+                              .index = mask.observation->index,
+                              .placeholder = std::move(mask.placeholder)});
+    }
+    return record;
+  }
+
+  // What the provider's cache does with the call, and what that costs.
+  void Price(ViewServed& record) const {
+    const bool warm = !IsCold() && !IsModelChanged();
+    const std::int64_t raw = record.preamble_tokens + record.raw_tokens.total();
+    const std::int64_t view =
+        record.preamble_tokens + record.view_tokens.total();
+    std::int64_t raw_read = 0;
+    std::int64_t view_read = 0;
+    if (warm) {
+      raw_read = std::min(raw, last_->raw_call.total());
+      view_read = std::min(view, last_->view_call.total());
+      if (!masks_.empty()) {
+        std::int64_t images = 0;
+        for (const Candidate& mask : masks_) {
+          images += mask.observation->result.image_count;
+        }
+        view_read = std::min(view_read,
+                             CachedBefore(*masks_.front().observation, images));
+      }
+    }
+    record.raw_call = {.read = raw_read, .written = raw - raw_read};
+    record.view_call = {.read = view_read, .written = view - view_read};
+    record.raw_cost = InputCost(prices_, record.raw_call);
+    record.view_cost = InputCost(prices_, record.view_call);
+    if (!last_.has_value()) return;
+    for (std::int64_t m = last_->message_count; m < session_.message_count();
+         ++m) {
+      const SessionMessage& message =
+          session_.messages()[static_cast<std::size_t>(m)];
+      if (message.role != Role::kAssistant) continue;
+      record.output_tokens += message.tokens.total();
+    }
+    record.output_cost = record.output_tokens * prices_.output;
+  }
+
+  const Session& session_;
+  const Policy& policy_;
+  const ModelPrices& prices_;
+  const ViewRequest& request_;
+  const std::optional<ViewServed>& last_;
+  const bool is_new_call_;
+  const PicoUsd read_price_;
+  const std::int64_t eligible_count_;
+
+  std::vector<Candidate> masks_;
+  BreakReason reason_ = BreakReason::kNone;
+  PicoUsd price_ = 0;
+  PicoUsd rent_ = 0;
+};
+
+}  // namespace
+
+std::int64_t PromptTokensMax(const Policy& policy, const ModelPrices& prices) {
+  const std::int64_t window =
+      policy.window_tokens > 0 ? policy.window_tokens : prices.window_tokens;
+  const std::int64_t reserve =
+      policy.reserve_tokens > 0
+          ? policy.reserve_tokens
+          : std::min(prices.output_tokens_max, window / 5);
+  return window - reserve;
+}
+
+std::int64_t FrontierOf(const Session& session, const Policy& policy,
+                        const ModelPrices& prices) {
+  if (policy.mode == Mode::kOff) return session.message_count();
+  for (const std::size_t index : session.candidates()) {
+    const std::optional<Candidate> mask =
+        MaskOf(session, policy, prices, index);
+    if (mask.has_value()) return mask->observation->sequence;
+  }
+  for (auto i = static_cast<std::size_t>(session.eligible_count());
+       i < session.observations().size(); ++i) {
+    if (session.observations()[i].result.maskable) {
+      return session.observations()[i].sequence;
+    }
+  }
+  return session.message_count();
+}
+
+std::int64_t MaskSaving(const Session& session, const Policy& policy,
+                        const ModelPrices& prices, std::size_t index) {
+  const std::optional<Candidate> mask = MaskOf(session, policy, prices, index);
+  return mask.has_value() ? mask->saving : 0;
+}
+
+ViewServed PlanView(const Session& session, const Policy& policy,
+                    const ModelPrices& prices, const ViewRequest& request) {
+  return Planner(session, policy, prices, request).Run();
+}
+
+}  // namespace clerestory

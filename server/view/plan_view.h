@@ -1,0 +1,77 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_VIEW_PLAN_VIEW_H_
+#define CLERESTORY_SERVER_VIEW_PLAN_VIEW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "server/base/time.h"
+#include "server/cost/prices.h"
+#include "server/model/record.h"
+#include "server/policy/policy.h"
+#include "server/view/session.h"
+
+namespace clerestory {
+
+// What a view is planned for.
+struct ViewRequest {
+  TimeMicros now = 0;
+  std::string model;
+  // Tokens of the system prompt and the tool definitions, which the client
+  // sends before the view.
+  std::int64_t preamble_tokens = 0;
+};
+
+// Decides about the next view of `session`: whether it breaks, why, and what it
+// masks; and estimates what the call will cost. Nothing is changed: the record
+// that is returned has to be stored, and applied to the session, before the
+// view is served.
+//
+// The decision (DESIGN.md section 6). With the price `write` of a token that
+// the provider has to write to its cache, and `read` of one that it finds
+// there, a break costs `write - read` for each token behind the first changed
+// one that would otherwise have been found, once; and every later call saves
+// `read` for each token that it removed. How many calls will follow is not
+// known. So each eligible observation accrues as rent what masking it would
+// have saved so far, and a break is made when the rent of what it would mask
+// has reached its price: the ski-rental rule, which never pays more than twice
+// what the best schedule would have paid. Of all starting points the one with
+// the largest surplus is taken, and everything eligible behind it is masked in
+// the same break.
+//
+// A break is free, and everything eligible is masked, if nothing of the last
+// view is in the cache any more; it is forced if the view would not fit the
+// window.
+//
+// An observation is eligible if it is older than what the policy keeps, an
+// assistant message follows it, its whole batch is eligible, its format lets a
+// placeholder stand in its place, and the placeholder is smaller than it is. On
+// a model whose reasoning is bound to its prefix, it must also have no signed
+// reasoning behind it, since the provider would refuse that.
+//
+// Deterministic: equal arguments give equal records, on any machine. Pure:
+// reads no clock, store or global, and may be called from any thread.
+ViewServed PlanView(const Session& session, const Policy& policy,
+                    const ModelPrices& prices, const ViewRequest& request);
+
+// The sequence of the first message that a later break may still change: the
+// first with an observation that is not masked and could be. The number of
+// messages if there is none. Pure.
+std::int64_t FrontierOf(const Session& session, const Policy& policy,
+                        const ModelPrices& prices);
+
+// The tokens that masking the observation at `index` would save under `policy`;
+// 0 if it is masked, may not be, or would not become smaller. Pure.
+std::int64_t MaskSaving(const Session& session, const Policy& policy,
+                        const ModelPrices& prices, std::size_t index);
+
+// The most tokens that a view and its preamble may have under `policy` on a
+// model with `prices`.
+std::int64_t PromptTokensMax(const Policy& policy, const ModelPrices& prices);
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_VIEW_PLAN_VIEW_H_

@@ -1,0 +1,193 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_VIEW_SESSION_H_
+#define CLERESTORY_SERVER_VIEW_SESSION_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/base/digest.h"
+#include "server/base/time.h"
+#include "server/formats/format.h"
+#include "server/model/message.h"
+#include "server/model/money.h"
+#include "server/model/record.h"
+#include "server/tokens/token_counter.h"
+
+namespace clerestory {
+
+// A tool result of the history.
+struct Observation {
+  std::int64_t sequence = 0;  // Of the message that holds it.
+  std::int64_t index = 0;     // Among the results of that message.
+  std::string tool;           // Name of the tool that was called.
+  // Assistant messages before it: results of one turn are a batch, and are
+  // masked together.
+  std::int64_t turn = 0;
+  // What its adapter found. Offsets are into the message as appended.
+  ParsedResult result;
+  // Tokens before it in the history as the last view shows it, without the
+  // preamble.
+  std::int64_t view_tokens_before = 0;
+  // The sum of read prices before the call in which it was first eligible.
+  PicoUsd rent_base = 0;
+
+  // Set while it is masked.
+  std::optional<std::string> placeholder;
+  std::int64_t placeholder_tokens = 0;
+  TimeMicros mask_time = 0;
+  BreakReason mask_reason = BreakReason::kNone;
+};
+
+// A message of the history, and how the last view shows it.
+struct SessionMessage {
+  Bytes raw;
+  Bytes view;  // `raw` itself unless an observation in it is masked.
+  TimeMicros time = 0;
+  Role role = Role::kUser;
+  StageTokens tokens;
+  std::size_t first_observation = 0;  // Into Session::observations().
+  std::size_t observation_count = 0;
+  // What stands before it in the history as the last view shows it.
+  std::int64_t view_bytes_before = 0;
+  std::int64_t view_tokens_before = 0;
+  Digest view_digest;  // Of the view up to and with this message.
+};
+
+// What a session has used, raw (as if nothing were masked) against view. Sums
+// over its model calls; money and tokens are estimates, but for what was
+// reported.
+struct Ledger {
+  std::int64_t call_count = 0;
+  std::int64_t preamble_tokens = 0;
+  StageTokens raw_tokens;
+  StageTokens view_tokens;
+  CallTokens raw_call;
+  CallTokens view_call;
+  PicoUsd raw_cost = 0;
+  PicoUsd view_cost = 0;
+  std::int64_t output_tokens = 0;
+  PicoUsd output_cost = 0;
+  std::array<std::int64_t, 6> breaks = {};  // By BreakReason.
+  std::int64_t mask_count = 0;
+  std::int64_t usage_count = 0;
+  // Sums of what was reported; a class that never was stays absent.
+  Usage usage;
+};
+
+// A session: its history, and what was decided about it. All of it follows from
+// the header and the records, which Apply takes one by one, now or after a
+// restart.
+//
+// A value that is copied when something is only to be tried. Not safe to use
+// from two threads while one of them applies.
+class Session {
+ public:
+  // `counter` must outlive the session.
+  Session(SessionHeader header, const TokenCounter& counter);
+
+  // Checks `messages` for appending behind the history, all or none, and
+  // returns what their adapter found in them.
+  //
+  // INVALID_ARGUMENT with the metadata `field` ("messages[2]"):
+  // kMessageTooLarge, kMessageInvalid, or kResultWithoutCall for a result that
+  // answers no call of the history. Pure.
+  absl::StatusOr<std::vector<ParsedMessage>> CheckAppend(
+      const std::vector<Bytes>& messages) const;
+
+  // Adds a message that CheckAppend accepted.
+  void Append(const MessageAppended& record, ParsedMessage parsed);
+
+  // Takes over any record that is not a message.
+  void Apply(const ViewServed& record);
+  void Apply(const UsageReported& record);
+  void Apply(const SessionClosed& record);
+
+  // Takes over a stored record. DATA_LOSS with kRecordCorrupt if it cannot
+  // follow what was applied before.
+  absl::Status Replay(const Record& record);
+
+  const SessionHeader& header() const { return header_; }
+  const std::vector<SessionMessage>& messages() const { return messages_; }
+  const std::vector<Observation>& observations() const { return observations_; }
+  const Ledger& ledger() const { return ledger_; }
+  const TokenCounter& counter() const { return counter_; }
+  const FormatAdapter& adapter() const { return AdapterFor(header_.format); }
+
+  std::int64_t message_count() const {
+    return static_cast<std::int64_t>(messages_.size());
+  }
+  // Number of records applied.
+  std::int64_t version() const { return version_; }
+  // Assistant messages of the history.
+  std::int64_t turn_count() const { return turn_count_; }
+  // Tokens of the history, by stage.
+  const StageTokens& raw_tokens() const { return raw_tokens_; }
+  // Tokens and bytes of the history as the last view shows it, with what was
+  // appended since.
+  std::int64_t view_tokens() const { return view_tokens_; }
+  std::int64_t view_bytes() const { return view_bytes_; }
+  // About how much memory it takes.
+  std::int64_t memory_bytes() const { return memory_bytes_; }
+  // The view that was served last, without its masks; nothing before the first.
+  const std::optional<ViewServed>& last_view() const { return last_view_; }
+  // The sum of read prices over all calls: an eligible token's rent is what was
+  // added since it became eligible.
+  PicoUsd read_price_sum() const { return read_price_sum_; }
+  // Observations that were eligible by age in the last view, from the first.
+  std::int64_t eligible_count() const { return eligible_count_; }
+  // Of those, which are not masked and may be, in order.
+  const std::vector<std::size_t>& candidates() const { return candidates_; }
+  // Sequence of the last message with signed reasoning; -1 if there is none.
+  std::int64_t last_thinking() const { return last_thinking_; }
+  // Pictures that the last view still shows.
+  std::int64_t view_image_count() const { return view_image_count_; }
+
+  // The digest of the first `count` messages as the last view shows them.
+  Digest ViewDigest(std::int64_t count) const;
+  // Their bytes.
+  std::int64_t ViewBytes(std::int64_t count) const;
+  // Their tokens, without the preamble.
+  std::int64_t ViewTokens(std::int64_t count) const;
+
+ private:
+  void SetMask(const Mask& mask, const ViewServed& view);
+  // Renders messages and sums anew from the message `first` on.
+  void Render(std::int64_t first);
+  void AdvanceEligible(const ViewServed& view);
+
+  SessionHeader header_;
+  const TokenCounter& counter_;
+  std::vector<SessionMessage> messages_;
+  std::vector<Observation> observations_;
+  // The latest call of each id, by the name of its tool.
+  std::unordered_map<std::string, std::string> tool_of_call_;
+  Ledger ledger_;
+  std::int64_t version_ = 0;
+  std::int64_t turn_count_ = 0;
+  StageTokens raw_tokens_;
+  std::int64_t view_tokens_ = 0;
+  std::int64_t view_bytes_ = 0;
+  std::int64_t memory_bytes_ = 0;
+  std::optional<ViewServed> last_view_;
+  PicoUsd read_price_sum_ = 0;
+  std::int64_t eligible_count_ = 0;
+  std::vector<std::size_t> candidates_;
+  std::int64_t last_thinking_ = -1;
+  std::int64_t view_image_count_ = 0;
+};
+
+// Adds what `part` reports to `sum`; a class that is absent in both stays so.
+void AddUsage(const Usage& part, Usage& sum);
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_VIEW_SESSION_H_

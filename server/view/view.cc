@@ -1,0 +1,57 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/view/view.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "server/model/record.h"
+#include "server/view/session.h"
+
+namespace clerestory {
+namespace {
+
+ViewPrefix PrefixOf(const Session& session, std::int64_t count,
+                    std::int64_t preamble_tokens) {
+  return {.message_count = count,
+          .byte_count = session.ViewBytes(count),
+          .token_count = preamble_tokens + session.ViewTokens(count),
+          .digest = session.ViewDigest(count)};
+}
+
+}  // namespace
+
+View DescribeView(const Session& session, ViewServed decision,
+                  std::int64_t last_count, std::int64_t frontier) {
+  View view;
+  view.messages.reserve(session.messages().size());
+  for (const SessionMessage& message : session.messages()) {
+    view.messages.push_back(message.view);
+  }
+  view.whole =
+      PrefixOf(session, session.message_count(), decision.preamble_tokens);
+  std::int64_t stable = last_count;
+  if (!decision.masks.empty()) {
+    stable = std::min(stable, decision.masks.front().sequence);
+  }
+  if (stable > 0) {
+    view.stable = PrefixOf(session, stable, decision.preamble_tokens);
+  }
+  view.frontier = frontier;
+  for (const std::int64_t end :
+       {view.frontier, stable == last_count ? stable : 0,
+        session.message_count()}) {
+    if (end > 0) view.cache_marks.push_back(end - 1);
+  }
+  std::sort(view.cache_marks.begin(), view.cache_marks.end());
+  view.cache_marks.erase(
+      std::unique(view.cache_marks.begin(), view.cache_marks.end()),
+      view.cache_marks.end());
+  view.decision = std::move(decision);
+  return view;
+}
+
+}  // namespace clerestory
