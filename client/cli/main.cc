@@ -1,0 +1,91 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The command line client.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+
+#include "absl/status/status.h"
+#include "client/cli/backtest_command.h"
+#include "client/cli/replay_command.h"
+
+namespace clerestory {
+namespace {
+
+void AddBacktest(CLI::App& cli, BacktestOptions& options) {
+  CLI::App& command = *cli.add_subcommand(
+      "backtest",
+      "Play transcripts again under several policies, offline, and print what "
+      "each would have cost.");
+  command.add_option("FILE", options.files, "transcripts");
+  command
+      .add_option("--policy", options.policies,
+                  "a mode (off, every_turn, block, threshold, adaptive), and "
+                  "fields that differ, as in block,block_size=20; may be "
+                  "repeated")
+      ->take_all();
+  command.add_option("--format", options.source,
+                     "kind of the files (claude-code, anthropic, openai-chat, "
+                     "swe-agent, mini-swe-agent), if not detected");
+  command.add_option("--model", options.model,
+                     "model of all calls, for its prices; else as the "
+                     "transcript says");
+  command.add_option("--preamble-tokens", options.preamble_tokens,
+                     "tokens of system prompt and tools before the messages");
+  command.add_option("--chars-per-token", options.chars_per_token,
+                     "count so many characters as a token, instead of "
+                     "estimating by kind of text");
+  command.add_option("--json", options.json_path, "also write JSON to a file");
+  command.add_flag("--simulate", options.simulate,
+                   "play the published simulation instead of files");
+}
+
+void AddReplay(CLI::App& cli, ReplayOptions& options) {
+  CLI::App& command = *cli.add_subcommand(
+      "replay",
+      "Send a transcript to a running server as an agent would, check what "
+      "comes back, and print what it cost.");
+  command.add_option("FILE", options.file, "a transcript")->required();
+  command.add_option("--target", options.target, "address of the server");
+  command.add_option("--format", options.source,
+                     "kind of the file, if not detected");
+  command.add_option("--model", options.model,
+                     "model of all calls; else as the transcript says");
+  command.add_option("--session-prefix", options.session_prefix,
+                     "what session ids begin with");
+  command.add_option("--preamble-tokens", options.preamble_tokens,
+                     "tokens of system prompt and tools before the messages");
+  command.add_flag("--transcript-times,!--no-transcript-times",
+                   options.use_transcript_times,
+                   "send the transcript's own times, which a server takes in "
+                   "development mode only (on by default)");
+  command.add_option("--retry-seconds", options.retry_seconds,
+                     "for how long to try again while the server is away");
+  command.add_option("--json", options.json_path, "also write JSON to a file");
+  command.add_flag("--quiet", options.quiet, "no line for each call");
+}
+
+int Main(int argc, char** argv) {
+  CLI::App cli("Client of Clerestory, which manages the context of LLM agents.",
+               "clerestory");
+  cli.require_subcommand(1);
+  BacktestOptions backtest;
+  ReplayOptions replay;
+  AddBacktest(cli, backtest);
+  AddReplay(cli, replay);
+  CLI11_PARSE(cli, argc, argv);
+  const absl::Status status = cli.got_subcommand("backtest")
+                                  ? RunBacktest(backtest)
+                                  : RunReplay(replay);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "clerestory: %s\n",
+               std::string(status.message()).c_str());
+  return 1;
+}
+
+}  // namespace
+}  // namespace clerestory
+
+int main(int argc, char** argv) { return clerestory::Main(argc, argv); }

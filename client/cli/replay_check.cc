@@ -1,0 +1,187 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "client/cli/replay_check.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "clerestory/v1/view_service.pb.h"
+#include "server/base/digest.h"
+#include "server/base/time.h"
+#include "server/cost/prices.h"
+#include "server/formats/format.h"
+#include "server/model/message.h"
+#include "server/model/record.h"
+
+namespace clerestory {
+namespace {
+
+// Whether two messages say the same but for the contents of results.
+bool SameSkeleton(const ParsedMessage& a, const ParsedMessage& b) {
+  return a.role == b.role &&
+         std::equal(a.calls.begin(), a.calls.end(), b.calls.begin(),
+                    b.calls.end(),
+                    [](const ParsedCall& x, const ParsedCall& y) {
+                      return x.id == y.id && x.tool == y.tool;
+                    }) &&
+         std::equal(
+             a.results.begin(), a.results.end(), b.results.begin(),
+             b.results.end(), [](const ParsedResult& x, const ParsedResult& y) {
+               return x.call_id == y.call_id && x.is_error == y.is_error &&
+                      x.content.size > 0 && y.content.size > 0;
+             });
+}
+
+// `message` without the contents of its results.
+std::string WithoutContents(absl::string_view message,
+                            const ParsedMessage& parsed) {
+  std::vector<Replacement> cuts;
+  for (const ParsedResult& result : parsed.results) {
+    cuts.push_back({.at = result.content, .value = ""});
+  }
+  return Splice(message, cuts);
+}
+
+}  // namespace
+
+void ReplayCheck::NoteLoss(std::int64_t sequence) {
+  lossless_.push_back(
+      absl::StrCat("message ", sequence, " reads back with other bytes"));
+}
+
+CallTokens ReplayCheck::Add(const std::vector<std::string>& history,
+                            v1::BuildViewResponse view, TimeMicros now,
+                            const std::string& model) {
+  if (view.messages_size() != static_cast<int>(history.size())) {
+    valid_.push_back(absl::StrCat("view ", view_count_, " has ",
+                                  view.messages_size(), " messages of ",
+                                  history.size()));
+  } else {
+    for (std::size_t i = 0; i < history.size(); ++i) {
+      CheckMessage(i, history[i], view.messages(static_cast<int>(i)));
+    }
+  }
+  CheckPrefix(view);
+  CheckDigests(view);
+
+  CallTokens tokens;
+  std::int64_t total = preamble_tokens_;
+  for (const std::string& message : view.messages()) {
+    total += TokensOf(message);
+  }
+  const bool warm =
+      view_count_ > 0 && model == last_model_ &&
+      now - last_time_ <= PricesOf(model).cache_ttl_seconds * kMicrosPerSecond;
+  tokens.read = warm ? ReadTokens(view) : 0;
+  tokens.written = total - tokens.read;
+  if (tokens.read != view.report().view_call().read() ||
+      tokens.written != view.report().view_call().written()) {
+    ++estimate_mismatch_count_;
+  }
+  ++view_count_;
+  last_ = std::move(view);
+  last_time_ = now;
+  last_model_ = model;
+  return tokens;
+}
+
+void ReplayCheck::CheckMessage(std::size_t index, const std::string& appended,
+                               const std::string& shown) {
+  if (appended == shown) return;
+  const FormatAdapter& adapter = AdapterFor(format_);
+  const absl::StatusOr<ParsedMessage> a = adapter.Parse(appended, counter_);
+  const absl::StatusOr<ParsedMessage> b = adapter.Parse(shown, counter_);
+  if (!a.ok() || !b.ok() || !SameSkeleton(*a, *b)) {
+    valid_.push_back(absl::StrCat("view ", view_count_, ": message ", index,
+                                  " differs in more than results"));
+  } else if (WithoutContents(appended, *a) != WithoutContents(shown, *b)) {
+    valid_.push_back(absl::StrCat("view ", view_count_, ": message ", index,
+                                  " has other bytes around its results"));
+  }
+}
+
+void ReplayCheck::CheckPrefix(const v1::BuildViewResponse& view) {
+  // How many messages are the same as before, whatever the server says.
+  int same = 0;
+  while (same < last_.messages_size() && same < view.messages_size() &&
+         last_.messages(same) == view.messages(same)) {
+    ++same;
+  }
+  const bool is_break = view.report().has_break_();
+  const std::int64_t promised =
+      is_break ? view.report().break_().sequence() : last_.messages_size();
+  if (same < promised || (is_break && same != promised)) {
+    prefix_stable_.push_back(
+        absl::StrCat("view ", view_count_, " departs at message ", same,
+                     " from the one before it, and promised ", promised));
+  }
+  if (view_count_ > 0 &&
+      view.report().stable().message_count() !=
+          std::min<std::int64_t>(promised, last_.messages_size())) {
+    prefix_stable_.push_back(absl::StrCat(
+        "view ", view_count_, " reports a stable prefix of ",
+        view.report().stable().message_count(), " messages, not ", promised));
+  }
+}
+
+void ReplayCheck::CheckDigests(const v1::BuildViewResponse& view) {
+  Digest digest;
+  std::int64_t count = 0;
+  for (const std::string& message : view.messages()) {
+    if (count > 0 && count == view.report().stable().message_count() &&
+        digest.ToHex() != view.report().stable().digest()) {
+      prefix_stable_.push_back(absl::StrCat(
+          "view ", view_count_, ": the stable prefix has another digest"));
+    }
+    digest = digest.Then(Digest::Of(message));
+    ++count;
+  }
+  if (digest.ToHex() != view.report().whole().digest()) {
+    prefix_stable_.push_back(
+        absl::StrCat("view ", view_count_, " has another digest"));
+  }
+}
+
+std::int64_t ReplayCheck::TokensOf(const std::string& message) const {
+  const absl::StatusOr<ParsedMessage> parsed =
+      AdapterFor(format_).Parse(message, counter_);
+  return parsed.ok() ? parsed->tokens.total() : 0;
+}
+
+// The tokens of what `view` and the last one have in common: whole messages,
+// and of the first that differs what stands before its first result that does.
+std::int64_t ReplayCheck::ReadTokens(const v1::BuildViewResponse& view) const {
+  std::int64_t tokens = preamble_tokens_;
+  const int both = std::min(last_.messages_size(), view.messages_size());
+  int i = 0;
+  for (; i < both && last_.messages(i) == view.messages(i); ++i) {
+    tokens += TokensOf(view.messages(i));
+  }
+  if (i == both) return tokens;
+  const std::string& before = last_.messages(i);
+  const std::string& now = view.messages(i);
+  const absl::StatusOr<ParsedMessage> a =
+      AdapterFor(format_).Parse(before, counter_);
+  const absl::StatusOr<ParsedMessage> b =
+      AdapterFor(format_).Parse(now, counter_);
+  if (!a.ok() || !b.ok()) return tokens;
+  for (std::size_t r = 0; r < std::min(a->results.size(), b->results.size());
+       ++r) {
+    const ByteSpan x = a->results[r].content;
+    const ByteSpan y = b->results[r].content;
+    if (before.substr(x.offset, x.size) != now.substr(y.offset, y.size)) {
+      return tokens + b->results[r].tokens_before;
+    }
+  }
+  return tokens;
+}
+
+}  // namespace clerestory

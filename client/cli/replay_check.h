@@ -1,0 +1,84 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_CLIENT_CLI_REPLAY_CHECK_H_
+#define CLERESTORY_CLIENT_CLI_REPLAY_CHECK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "clerestory/v1/view_service.pb.h"
+#include "server/base/digest.h"
+#include "server/base/time.h"
+#include "server/cost/prices.h"
+#include "server/model/message.h"
+#include "server/model/record.h"
+#include "server/tokens/token_counter.h"
+
+namespace clerestory {
+
+// Looks at every view that a server answers as the provider and the agent
+// would, knowing nothing but what was appended: is it what was promised, and
+// what does a prompt cache do with it?
+class ReplayCheck {
+ public:
+  // `counter` must outlive it.
+  ReplayCheck(Format format, std::int64_t preamble_tokens,
+              const TokenCounter& counter)
+      : format_(format), preamble_tokens_(preamble_tokens), counter_(counter) {}
+
+  // Takes the view answered for a history of `history` at `now`, and returns
+  // what the provider's cache would do with it. `view` is kept until the next
+  // one.
+  //
+  // Checked are: one message for each of the history; a message that differs is
+  // a masked one of the same role, with the same calls and results in the same
+  // order (valid); the view begins with the bytes of the one before it, or up
+  // to the message that its break names (prefix-stable); the digests are those
+  // of the bytes.
+  CallTokens Add(const std::vector<std::string>& history,
+                 v1::BuildViewResponse view, TimeMicros now,
+                 const std::string& model);
+
+  // Notes that what was read back of message `sequence` has other bytes.
+  void NoteLoss(std::int64_t sequence);
+
+  // What was wrong, a sentence each, by promise.
+  const std::vector<std::string>& lossless() const { return lossless_; }
+  const std::vector<std::string>& valid() const { return valid_; }
+  const std::vector<std::string>& prefix_stable() const {
+    return prefix_stable_;
+  }
+  // Calls of which the server expected something else of the cache.
+  std::int64_t estimate_mismatch_count() const {
+    return estimate_mismatch_count_;
+  }
+
+ private:
+  void CheckMessage(std::size_t index, const std::string& appended,
+                    const std::string& shown);
+  void CheckPrefix(const v1::BuildViewResponse& view);
+  void CheckDigests(const v1::BuildViewResponse& view);
+  std::int64_t TokensOf(const std::string& message) const;
+  std::int64_t ReadTokens(const v1::BuildViewResponse& view) const;
+
+  const Format format_;
+  const std::int64_t preamble_tokens_;
+  const TokenCounter& counter_;
+
+  std::int64_t view_count_ = 0;
+  v1::BuildViewResponse last_;
+  TimeMicros last_time_ = 0;
+  std::string last_model_;
+
+  std::vector<std::string> lossless_;
+  std::vector<std::string> valid_;
+  std::vector<std::string> prefix_stable_;
+  std::int64_t estimate_mismatch_count_ = 0;
+};
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_CLIENT_CLI_REPLAY_CHECK_H_

@@ -1,0 +1,133 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/app/app.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/app/config.h"
+#include "server/base/executor.h"
+#include "server/base/limits.h"
+#include "server/base/log.h"
+#include "server/base/status.h"
+#include "server/base/time.h"
+#include "server/policy/policy.h"
+#include "server/store/memory/memory_store.h"
+#include "server/store/rocks/rocks_store.h"
+#include "server/store/session_store.h"
+#include "server/tokens/class_token_counter.h"
+
+namespace clerestory {
+namespace {
+
+absl::StatusOr<std::unique_ptr<SessionStore>> OpenStore(const Config& config) {
+  if (config.store == "memory") return std::make_unique<MemoryStore>();
+  return RocksStore::Open({.path = config.data_dir});
+}
+
+// Passes gRPC's own errors to our log, which is JSON throughout.
+void LogGrpc(gpr_log_func_args* args) {
+  if (args->severity != GPR_LOG_SEVERITY_ERROR) return;
+  Logger::Stderr().Write(Severity::kWarning, "grpc",
+                         {{"message", std::string(args->message)}});
+}
+
+// `listen` with the port that was taken in place of its own.
+std::string WithPort(absl::string_view listen, int port) {
+  if (absl::StartsWith(listen, "unix:")) return std::string(listen);
+  return absl::StrCat(listen.substr(0, listen.rfind(':') + 1), port);
+}
+
+}  // namespace
+
+App::App(const Config& config, const Clock& clock, Logger& logger,
+         std::unique_ptr<SessionStore> store)
+    : config_(config),
+      logger_(logger),
+      store_(std::move(store)),
+      engine_(
+          *store_, ClassTokenCounter(),
+          {.policy = config_.policy, .cache_bytes_max = config_.cache_bytes}),
+      executor_(
+          std::make_unique<Executor>(static_cast<int>(config_.worker_threads))),
+      context_{.engine = engine_,
+               .executor = *executor_,
+               .clock = clock,
+               .logger = logger_,
+               .tenant = config_.tenant,
+               .development = config_.development},
+      session_service_(context_),
+      history_service_(context_),
+      view_service_(context_) {}
+
+absl::StatusOr<std::unique_ptr<App>> App::Start(const Config& config,
+                                                const Clock& clock,
+                                                Logger& logger) {
+  CLERESTORY_ASSIGN_OR_RETURN(std::unique_ptr<SessionStore> store,
+                              OpenStore(config));
+  std::unique_ptr<App> app(new App(config, clock, logger, std::move(store)));
+
+  gpr_set_log_function(LogGrpc);
+  grpc::EnableDefaultHealthCheckService(true);
+  if (config.reflection) {
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  }
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(config.listen, grpc::InsecureServerCredentials(),
+                           &port);
+  // Two servers on one port would share its calls without a word.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(kRequestBytesMax));
+  builder.SetMaxSendMessageSize(-1);
+  builder.RegisterService(&app->session_service_);
+  builder.RegisterService(&app->history_service_);
+  builder.RegisterService(&app->view_service_);
+  app->server_ = builder.BuildAndStart();
+  if (app->server_ == nullptr) {
+    return FieldError("listen",
+                      absl::StrCat("cannot listen on \"", config.listen,
+                                   "\"; is another server running there?"));
+  }
+  app->address_ = WithPort(config.listen, port);
+  logger.Write(Severity::kInfo, "serving",
+               {{"address", app->address_},
+                {"store", config.store},
+                {"development", config.development},
+                {"policy", std::string(ModeName(config.policy.mode))},
+                {"policy_digest", PolicyDigest(config.policy)}});
+  return app;
+}
+
+App::~App() { Stop(); }
+
+void App::Stop() {
+  if (server_ == nullptr) return;
+  logger_.Write(Severity::kInfo, "draining",
+                {{"drain_seconds", config_.drain_seconds}});
+  server_->GetHealthCheckService()->SetServingStatus(false);
+  server_->Shutdown(std::chrono::system_clock::now() +
+                    std::chrono::seconds(config_.drain_seconds));
+  // Every call is finished by the executor before the server can end.
+  server_->Wait();
+  executor_.reset();
+  server_.reset();
+  store_.reset();
+  logger_.Write(Severity::kInfo, "stopped", {});
+}
+
+}  // namespace clerestory

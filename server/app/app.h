@@ -1,0 +1,69 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_APP_APP_H_
+#define CLERESTORY_SERVER_APP_APP_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/app/config.h"
+#include "server/base/executor.h"
+#include "server/base/log.h"
+#include "server/base/time.h"
+#include "server/engine/session_engine.h"
+#include "server/rpc/call.h"
+#include "server/rpc/history_service.h"
+#include "server/rpc/session_service.h"
+#include "server/rpc/view_service.h"
+#include "server/store/session_store.h"
+
+namespace clerestory {
+
+// A running server: the one place that knows which store, clock and counter are
+// used.
+class App {
+ public:
+  // Opens the store and starts to serve. REQUIRES: CheckConfig(config) is OK.
+  // Errors say what to change: the store's, or INVALID_ARGUMENT if the address
+  // cannot be listened on. `clock` and `logger` must outlive the app.
+  static absl::StatusOr<std::unique_ptr<App>> Start(const Config& config,
+                                                    const Clock& clock,
+                                                    Logger& logger);
+  App(const App&) = delete;
+  App& operator=(const App&) = delete;
+  // As Stop.
+  ~App();
+
+  // Where it listens, with the port that it was given.
+  const std::string& address() const { return address_; }
+
+  // Says to health checks that it is not serving any more, takes no new calls,
+  // lets those under way end for up to `drain_seconds`, and closes the store.
+  // Repeating it does nothing.
+  void Stop();
+
+ private:
+  App(const Config& config, const Clock& clock, Logger& logger,
+      std::unique_ptr<SessionStore> store);
+
+  const Config config_;
+  Logger& logger_;
+  std::unique_ptr<SessionStore> store_;
+  SessionEngine engine_;
+  // Ends before the engine that its work uses.
+  std::unique_ptr<Executor> executor_;
+  ServiceContext context_;
+  SessionService session_service_;
+  HistoryService history_service_;
+  ViewService view_service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+};
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_APP_APP_H_

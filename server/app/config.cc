@@ -1,0 +1,213 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/app/config.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/base/status.h"
+#include "server/policy/policy.h"
+
+namespace clerestory {
+namespace {
+
+const ConfigField kFields[] = {
+    {.name = "listen",
+     .member = &Config::listen,
+     .help = "address and port of the gRPC server; port 0 takes a free one"},
+    {.name = "store",
+     .member = &Config::store,
+     .help = "where sessions are kept: rocksdb, or memory (lost at exit)"},
+    {.name = "data_dir",
+     .member = &Config::data_dir,
+     .help = "directory of the rocksdb store; made if it is missing"},
+    {.name = "tenant",
+     .member = &Config::tenant,
+     .help = "the tenant to which all sessions belong"},
+    {.name = "development",
+     .member = &Config::development,
+     .help = "let calls bring their own time, to replay transcripts"},
+    {.name = "reflection",
+     .member = &Config::reflection,
+     .help = "serve grpc.reflection"},
+    {.name = "worker_threads",
+     .member = &Config::worker_threads,
+     .help = "threads that do calls",
+     .min = 1,
+     .max = 1024},
+    {.name = "cache_bytes",
+     .member = &Config::cache_bytes,
+     .help = "memory for sessions that are not in use",
+     .min = 0,
+     .max = 1LL << 50},
+    {.name = "drain_seconds",
+     .member = &Config::drain_seconds,
+     .help = "how long calls may go on after SIGTERM",
+     .min = 0,
+     .max = 3600},
+};
+
+std::string KnownNames() {
+  std::string names;
+  for (const ConfigField& field : kFields) {
+    absl::StrAppend(&names, field.name, ", ");
+  }
+  return names + "policy";
+}
+
+// Goes through a YAML document and collects what is wrong with it.
+class YamlReader {
+ public:
+  YamlReader(absl::string_view file, Config& config)
+      : file_(file), config_(config) {}
+
+  void Read(const YAML::Node& root) {
+    if (root.IsNull()) return;
+    if (!root.IsMap()) return Add(root, "expected a mapping");
+    ForEach(root, [this](const std::string& name, const YAML::Node& key,
+                         const YAML::Node& value) {
+      if (name == "policy") return ReadPolicy(value);
+      for (const ConfigField& field : kFields) {
+        if (field.name != name) continue;
+        return SetScalar(value, [&](absl::string_view text) {
+          return SetConfigField(field, text, config_);
+        });
+      }
+      Add(key, absl::StrCat("unknown key \"", name, "\"; use ", KnownNames()));
+    });
+  }
+
+  const std::string& errors() const { return errors_; }
+
+ private:
+  void ReadPolicy(const YAML::Node& node) {
+    if (!node.IsMap()) return Add(node, "policy: expected a mapping");
+    ForEach(node, [this](const std::string& name, const YAML::Node&,
+                         const YAML::Node& value) {
+      SetScalar(value, [&](absl::string_view text) {
+        return SetPolicyField(name, text, config_.policy);
+      });
+    });
+  }
+
+  // Calls `visit(name, key, value)` for each member; names occur once.
+  template <typename Visit>
+  void ForEach(const YAML::Node& mapping, Visit visit) {
+    std::set<std::string> names;
+    for (const auto& member : mapping) {
+      const YAML::Node key = member.first;
+      if (!key.IsScalar()) {
+        Add(key, "expected a name");
+      } else if (!names.insert(key.Scalar()).second) {
+        Add(key, absl::StrCat("\"", key.Scalar(), "\" occurs twice"));
+      } else {
+        visit(key.Scalar(), key, member.second);
+      }
+    }
+  }
+
+  template <typename Set>
+  void SetScalar(const YAML::Node& value, Set set) {
+    if (!value.IsScalar()) return Add(value, "expected a single value");
+    const absl::Status status = set(value.Scalar());
+    if (!status.ok()) Add(value, status.message());
+  }
+
+  void Add(const YAML::Node& at, absl::string_view what) {
+    absl::StrAppend(&errors_, errors_.empty() ? "" : "\n", file_, ":",
+                    at.Mark().line + 1, ":", at.Mark().column + 1, ": ", what);
+  }
+
+  const absl::string_view file_;
+  Config& config_;
+  std::string errors_;
+};
+
+// Whether `listen` can be reached from this machine only.
+bool IsLoopback(absl::string_view listen) {
+  return absl::StartsWith(listen, "127.") ||
+         absl::StartsWith(listen, "localhost:") ||
+         absl::StartsWith(listen, "[::1]:") ||
+         absl::StartsWith(listen, "unix:");
+}
+
+}  // namespace
+
+std::span<const ConfigField> ConfigFields() { return kFields; }
+
+absl::Status SetConfigField(const ConfigField& field, absl::string_view value,
+                            Config& config) {
+  if (const auto* text = std::get_if<std::string Config::*>(&field.member)) {
+    if (value.empty()) return FieldError(field.name, "must not be empty");
+    config.** text = std::string(value);
+    return absl::OkStatus();
+  }
+  if (const auto* truth = std::get_if<bool Config::*>(&field.member)) {
+    if (value != "true" && value != "false") {
+      return FieldError(
+          field.name,
+          absl::StrCat("expected true or false, got \"", value, "\""));
+    }
+    config.** truth = value == "true";
+    return absl::OkStatus();
+  }
+  std::int64_t number = 0;
+  if (!absl::SimpleAtoi(value, &number) || number < field.min ||
+      number > field.max) {
+    return FieldError(field.name,
+                      absl::StrCat("expected a whole number from ", field.min,
+                                   " to ", field.max, ", got \"", value, "\""));
+  }
+  config.*std::get<std::int64_t Config::*>(field.member) = number;
+  return absl::OkStatus();
+}
+
+absl::Status LoadYaml(absl::string_view yaml, absl::string_view file,
+                      Config& config) {
+  Config loaded = config;
+  YamlReader reader(file, loaded);
+  try {
+    reader.Read(YAML::Load(std::string(yaml)));
+  } catch (const YAML::Exception& error) {
+    return FieldError(absl::StrCat(file, ":", error.mark.line + 1, ":",
+                                   error.mark.column + 1),
+                      error.msg);
+  }
+  if (!reader.errors().empty()) {
+    return MakeError(absl::StatusCode::kInvalidArgument, Reason::kFieldInvalid,
+                     reader.errors(), {{"field", std::string(file)}});
+  }
+  config = std::move(loaded);
+  return absl::OkStatus();
+}
+
+absl::Status CheckConfig(const Config& config) {
+  if (config.store != "rocksdb" && config.store != "memory") {
+    return FieldError(
+        "store",
+        absl::StrCat("expected rocksdb or memory, got \"", config.store, "\""));
+  }
+  if (!IsLoopback(config.listen)) {
+    return FieldError(
+        "listen",
+        absl::StrCat("\"", config.listen,
+                     "\" can be reached from other machines, and callers are "
+                     "not identified yet; listen on 127.0.0.1, [::1] or "
+                     "unix:PATH, behind a proxy that does it"));
+  }
+  return CheckPolicy(config.policy);
+}
+
+}  // namespace clerestory

@@ -1,0 +1,183 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_ENGINE_SESSION_ENGINE_H_
+#define CLERESTORY_SERVER_ENGINE_SESSION_ENGINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/base/mutex.h"
+#include "server/base/time.h"
+#include "server/engine/session_cache.h"
+#include "server/model/message.h"
+#include "server/model/record.h"
+#include "server/policy/policy.h"
+#include "server/store/session_store.h"
+#include "server/tokens/token_counter.h"
+#include "server/view/session.h"
+#include "server/view/view.h"
+
+namespace clerestory {
+
+// Messages to append, and where.
+struct AppendRequest {
+  TimeMicros now = 0;
+  // The sequence of the first message; without it, the end of the history.
+  std::optional<std::int64_t> expected_sequence;
+  std::vector<Bytes> messages;
+};
+
+// Usage in a provider's JSON, or in our fields.
+using UsageInput = std::variant<std::string, Usage>;
+
+// What a model call is prepared with.
+struct BuildViewRequest {
+  AppendRequest append;
+  std::optional<UsageInput> usage;
+  std::string model;  // "" is the session's.
+  std::int64_t preamble_tokens = 0;
+  bool dry_run = false;
+};
+
+struct BuiltView {
+  View view;
+  std::int64_t masked_count = 0;
+  std::int64_t saved_tokens = 0;  // By the break of this view.
+  std::int64_t over_window_tokens = 0;
+  std::string policy_digest;
+};
+
+// A session at a glance.
+struct SessionSummary {
+  SessionHeader header;
+  std::int64_t message_count = 0;
+  std::int64_t history_bytes = 0;
+  std::int64_t observation_count = 0;
+  std::int64_t masked_count = 0;
+  Ledger ledger;
+};
+
+// A message as it was appended.
+struct HistoryEntry {
+  Bytes message;
+  TimeMicros time = 0;
+};
+
+// A part of the content of an observation.
+struct ObservationContent {
+  Observation observation;
+  std::string content;
+  std::int64_t next_offset = 0;  // 0 at the end.
+};
+
+// All that can be done with sessions, without the wire: loads them, has the
+// heart decide, and stores what was decided before it is answered. Calls on one
+// session follow one another; calls on different ones do not wait for each
+// other.
+//
+// Errors that any method on a session may return: kFieldInvalid for an id that
+// is not one, kSessionNotFound, and those of the store. After a failed write
+// the session is loaded again, so what is answered next is what is stored.
+//
+// Safe from any thread. Calls block on the store.
+class SessionEngine {
+ public:
+  struct Options {
+    Policy policy;
+    // Memory for sessions that are not in use.
+    std::int64_t cache_bytes_max = 1LL << 30;
+  };
+
+  // `store` and `counter` must outlive the engine.
+  SessionEngine(SessionStore& store, const TokenCounter& counter,
+                Options options);
+
+  // Creates the session `header.key`, or returns the one that is there if its
+  // format and model are the same; otherwise kSessionExists.
+  absl::StatusOr<SessionHeader> CreateSession(const SessionHeader& header);
+
+  absl::StatusOr<SessionSummary> GetSession(const SessionKey& key);
+
+  // See SessionStore::List.
+  absl::StatusOr<std::vector<SessionHeader>> ListSessions(
+      absl::string_view tenant, absl::string_view after, std::int64_t limit);
+
+  // Ends a session; again with the same outcome is no error, with another one
+  // is kSessionClosed. REQUIRES: `outcome` is not kOpen.
+  absl::StatusOr<SessionSummary> CloseSession(const SessionKey& key,
+                                              Outcome outcome, TimeMicros now);
+
+  absl::Status DeleteSession(const SessionKey& key);
+
+  // Appends, and returns the sequence of the message that comes next. Messages
+  // that are there already at their place are not appended again.
+  //
+  // kSessionClosed, kAppendConflict, kSequenceGap, and those of
+  // Session::CheckAppend. REQUIRES: there are messages.
+  absl::StatusOr<std::int64_t> AppendMessages(const SessionKey& key,
+                                              const AppendRequest& request);
+
+  // Appends, takes the usage, decides and returns the view. All of it is one
+  // write. Errors of AppendMessages, and kUsageInvalid.
+  absl::StatusOr<BuiltView> BuildView(const SessionKey& key,
+                                      const BuildViewRequest& request);
+
+  // Stores usage, and returns what was understood of it. kUsageInvalid,
+  // kSessionClosed.
+  absl::StatusOr<Usage> ReportUsage(const SessionKey& key,
+                                    const UsageInput& usage,
+                                    absl::string_view model, TimeMicros now);
+
+  // The messages from `start` on, in order. kFieldInvalid if `start` lies
+  // behind the end or is negative.
+  absl::StatusOr<std::vector<HistoryEntry>> ReadHistory(const SessionKey& key,
+                                                        std::int64_t start);
+
+  // Up to `limit` observations from the one numbered `start` on.
+  absl::StatusOr<std::vector<Observation>> ListObservations(
+      const SessionKey& key, std::size_t start, std::int64_t limit);
+
+  // Up to `limit` bytes of the content of the observation at `sequence` and
+  // `index`, from `offset` on. kObservationNotFound; kFieldInvalid if `offset`
+  // lies behind its end.
+  absl::StatusOr<ObservationContent> ReadObservation(const SessionKey& key,
+                                                     std::int64_t sequence,
+                                                     std::int64_t index,
+                                                     std::int64_t offset,
+                                                     std::int64_t limit);
+
+  const SessionCache& cache() const { return cache_; }
+
+ private:
+  // Loads the session of `entry` unless it is there.
+  absl::Status Load(SessionCache::Entry& entry)
+      CLERESTORY_REQUIRES(entry.mutex);
+
+  // Writes `records`, which were applied to the session of `entry`. If that
+  // fails, the session is forgotten.
+  absl::Status Commit(SessionCache::Entry& entry,
+                      const std::vector<Record>& records)
+      CLERESTORY_REQUIRES(entry.mutex);
+
+  // Runs `work(session)` with the session of `key` loaded and locked.
+  template <typename Result, typename Work>
+  Result WithSession(const SessionKey& key, Work work);
+
+  SessionStore& store_;
+  const TokenCounter& counter_;
+  const Options options_;
+  const std::string policy_digest_;
+  SessionCache cache_;
+};
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_ENGINE_SESSION_ENGINE_H_

@@ -1,0 +1,283 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/rpc/convert.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "clerestory/v1/history_service.pb.h"
+#include "clerestory/v1/session.pb.h"
+#include "clerestory/v1/usage.pb.h"
+#include "clerestory/v1/view_service.pb.h"
+#include "google/protobuf/timestamp.pb.h"
+#include "server/base/limits.h"
+#include "server/base/status.h"
+#include "server/base/time.h"
+#include "server/engine/session_engine.h"
+#include "server/model/message.h"
+#include "server/model/record.h"
+#include "server/view/session.h"
+#include "server/view/view.h"
+
+namespace clerestory {
+namespace {
+
+v1::StageTokens FromStages(const StageTokens& tokens) {
+  v1::StageTokens out;
+  out.set_user(tokens.user);
+  out.set_assistant(tokens.assistant);
+  out.set_calls(tokens.calls);
+  out.set_observations(tokens.observations);
+  return out;
+}
+
+v1::CallTokens FromCall(const CallTokens& tokens) {
+  v1::CallTokens out;
+  out.set_read(tokens.read);
+  out.set_written(tokens.written);
+  return out;
+}
+
+v1::ViewPrefix FromPrefix(const ViewPrefix& prefix) {
+  v1::ViewPrefix out;
+  out.set_message_count(prefix.message_count);
+  out.set_byte_count(prefix.byte_count);
+  out.set_token_count(prefix.token_count);
+  out.set_digest(prefix.digest.ToHex());
+  return out;
+}
+
+v1::BreakReason FromReason(BreakReason reason) {
+  return static_cast<v1::BreakReason>(reason);
+}
+
+std::string ObservationId(std::int64_t sequence, std::int64_t index) {
+  return absl::StrCat(sequence, ".", index);
+}
+
+bool IsSessionIdCharacter(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' ||
+         c == '_' || c == ':' || c == '~' || c == '-';
+}
+
+}  // namespace
+
+absl::Status CheckSessionId(absl::string_view session_id) {
+  if (session_id.empty()) return FieldError("session_id", "missing");
+  if (static_cast<std::int64_t>(session_id.size()) > kSessionIdBytesMax) {
+    return FieldError(
+        "session_id",
+        absl::StrCat("longer than ", kSessionIdBytesMax, " characters"));
+  }
+  for (const char c : session_id) {
+    if (!IsSessionIdCharacter(c)) {
+      return FieldError("session_id",
+                        "only letters, digits and the characters . _ : ~ - "
+                        "are allowed");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckModel(absl::string_view model) {
+  if (static_cast<std::int64_t>(model.size()) > kModelBytesMax) {
+    return FieldError("model",
+                      absl::StrCat("longer than ", kModelBytesMax, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Format> ToFormat(v1::Format format) {
+  if (format == v1::FORMAT_ANTHROPIC_MESSAGES) {
+    return Format::kAnthropicMessages;
+  }
+  if (format == v1::FORMAT_OPENAI_CHAT) return Format::kOpenaiChat;
+  return FieldError("format",
+                    "expected FORMAT_ANTHROPIC_MESSAGES or FORMAT_OPENAI_CHAT");
+}
+
+absl::StatusOr<Outcome> ToOutcome(v1::Outcome outcome) {
+  if (outcome == v1::OUTCOME_UNSPECIFIED || !v1::Outcome_IsValid(outcome)) {
+    return FieldError(
+        "outcome",
+        "expected OUTCOME_RESOLVED, OUTCOME_FAILED or OUTCOME_ABANDONED");
+  }
+  return static_cast<Outcome>(outcome);
+}
+
+absl::StatusOr<TimeMicros> ToTime(const google::protobuf::Timestamp& time) {
+  // The range of google.protobuf.Timestamp from 1970 on.
+  constexpr std::int64_t kSecondsMax = 253'402'300'799;
+  if (time.seconds() < 0 || time.seconds() > kSecondsMax || time.nanos() < 0 ||
+      time.nanos() > 999'999'999) {
+    return FieldError("call_time", "not a time from 1970 to 9999");
+  }
+  return time.seconds() * kMicrosPerSecond + time.nanos() / 1000;
+}
+
+UsageInput ToUsageInput(const v1::Usage& usage) {
+  if (!usage.provider_json().empty()) return usage.provider_json();
+  Usage out;
+  if (usage.has_input_uncached_tokens()) {
+    out.input_uncached = usage.input_uncached_tokens();
+  }
+  if (usage.has_cache_read_tokens()) out.cache_read = usage.cache_read_tokens();
+  if (usage.has_cache_write_tokens()) {
+    out.cache_write = usage.cache_write_tokens();
+  }
+  if (usage.has_output_tokens()) out.output = usage.output_tokens();
+  if (usage.has_reasoning_tokens()) out.reasoning = usage.reasoning_tokens();
+  return out;
+}
+
+absl::StatusOr<std::pair<std::int64_t, std::int64_t>> ToObservationPlace(
+    absl::string_view observation_id) {
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(observation_id, '.');
+  std::pair<std::int64_t, std::int64_t> place;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &place.first) ||
+      !absl::SimpleAtoi(parts[1], &place.second) || place.first < 0 ||
+      place.second < 0) {
+    return FieldError("observation_id",
+                      "expected the sequence of a message, a point and the "
+                      "place of a result in it, as in 12.0");
+  }
+  return place;
+}
+
+google::protobuf::Timestamp FromTime(TimeMicros time) {
+  google::protobuf::Timestamp out;
+  out.set_seconds(time / kMicrosPerSecond);
+  out.set_nanos(static_cast<std::int32_t>(time % kMicrosPerSecond * 1000));
+  return out;
+}
+
+v1::Session FromHeader(const SessionHeader& header) {
+  v1::Session out;
+  out.set_session_id(header.key.session);
+  out.set_format(static_cast<v1::Format>(header.format));
+  out.set_model(header.model);
+  *out.mutable_create_time() = FromTime(header.create_time);
+  out.set_outcome(static_cast<v1::Outcome>(header.outcome));
+  if (header.outcome != Outcome::kOpen) {
+    *out.mutable_close_time() = FromTime(header.close_time);
+  }
+  return out;
+}
+
+v1::Session FromSummary(const SessionSummary& summary) {
+  v1::Session out = FromHeader(summary.header);
+  out.set_message_count(summary.message_count);
+  out.set_history_bytes(summary.history_bytes);
+  out.set_observation_count(summary.observation_count);
+  out.set_masked_count(summary.masked_count);
+  return out;
+}
+
+v1::Ledger FromLedger(const Ledger& ledger) {
+  v1::Ledger out;
+  out.set_call_count(ledger.call_count);
+  out.set_preamble_tokens(ledger.preamble_tokens);
+  *out.mutable_raw_tokens() = FromStages(ledger.raw_tokens);
+  *out.mutable_view_tokens() = FromStages(ledger.view_tokens);
+  *out.mutable_raw_call() = FromCall(ledger.raw_call);
+  *out.mutable_view_call() = FromCall(ledger.view_call);
+  out.set_raw_cost_pico_usd(ledger.raw_cost);
+  out.set_view_cost_pico_usd(ledger.view_cost);
+  out.set_output_tokens(ledger.output_tokens);
+  out.set_output_cost_pico_usd(ledger.output_cost);
+  for (std::size_t reason = 1; reason < ledger.breaks.size(); ++reason) {
+    if (ledger.breaks[reason] == 0) continue;
+    v1::BreakCount& count = *out.add_breaks();
+    count.set_reason(FromReason(static_cast<BreakReason>(reason)));
+    count.set_count(ledger.breaks[reason]);
+  }
+  out.set_mask_count(ledger.mask_count);
+  out.set_usage_count(ledger.usage_count);
+  *out.mutable_usage() = FromUsage(ledger.usage);
+  return out;
+}
+
+v1::Usage FromUsage(const Usage& usage) {
+  v1::Usage out;
+  if (usage.input_uncached.has_value()) {
+    out.set_input_uncached_tokens(*usage.input_uncached);
+  }
+  if (usage.cache_read.has_value()) {
+    out.set_cache_read_tokens(*usage.cache_read);
+  }
+  if (usage.cache_write.has_value()) {
+    out.set_cache_write_tokens(*usage.cache_write);
+  }
+  if (usage.output.has_value()) out.set_output_tokens(*usage.output);
+  if (usage.reasoning.has_value()) out.set_reasoning_tokens(*usage.reasoning);
+  return out;
+}
+
+v1::Observation FromObservation(const Observation& observation) {
+  v1::Observation out;
+  out.set_observation_id(
+      ObservationId(observation.sequence, observation.index));
+  out.set_sequence(observation.sequence);
+  out.set_tool(observation.tool);
+  out.set_is_error(observation.result.is_error);
+  out.set_content_bytes(
+      static_cast<std::int64_t>(observation.result.content.size));
+  out.set_token_count(observation.result.token_count);
+  out.set_line_count(observation.result.line_count);
+  out.set_image_count(observation.result.image_count);
+  if (observation.placeholder.has_value()) {
+    out.set_placeholder(*observation.placeholder);
+    *out.mutable_mask_time() = FromTime(observation.mask_time);
+    out.set_mask_reason(FromReason(observation.mask_reason));
+  }
+  return out;
+}
+
+v1::ViewReport FromView(const BuiltView& built) {
+  const ViewServed& decision = built.view.decision;
+  v1::ViewReport out;
+  *out.mutable_whole() = FromPrefix(built.view.whole);
+  *out.mutable_stable() = FromPrefix(built.view.stable);
+  if (!decision.masks.empty()) {
+    v1::Break& broken = *out.mutable_break_();
+    broken.set_reason(FromReason(decision.break_reason));
+    broken.set_sequence(decision.masks.front().sequence);
+    for (const Mask& mask : decision.masks) {
+      v1::MaskedObservation& masked = *broken.add_masks();
+      masked.set_observation_id(ObservationId(mask.sequence, mask.index));
+      masked.set_placeholder(mask.placeholder);
+    }
+    broken.set_price_pico_usd(decision.break_price);
+    broken.set_rent_pico_usd(decision.break_rent);
+    broken.set_saved_tokens(built.saved_tokens);
+  }
+  out.set_masked_count(built.masked_count);
+  out.set_frontier(built.view.frontier);
+  for (const std::int64_t mark : built.view.cache_marks) {
+    out.add_cache_marks(mark);
+  }
+  *out.mutable_raw_tokens() = FromStages(decision.raw_tokens);
+  *out.mutable_view_tokens() = FromStages(decision.view_tokens);
+  *out.mutable_raw_call() = FromCall(decision.raw_call);
+  *out.mutable_view_call() = FromCall(decision.view_call);
+  out.set_raw_cost_pico_usd(decision.raw_cost);
+  out.set_view_cost_pico_usd(decision.view_cost);
+  out.set_over_window_tokens(built.over_window_tokens);
+  out.set_policy_digest(built.policy_digest);
+  out.set_next_sequence(built.view.whole.message_count);
+  return out;
+}
+
+}  // namespace clerestory

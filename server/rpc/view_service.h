@@ -1,0 +1,46 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_RPC_VIEW_SERVICE_H_
+#define CLERESTORY_SERVER_RPC_VIEW_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include "absl/status/status.h"
+#include "clerestory/v1/view_service.grpc.pb.h"
+#include "clerestory/v1/view_service.pb.h"
+#include "server/rpc/call.h"
+
+namespace clerestory {
+
+// clerestory.v1.ViewService over a SessionEngine: parses, calls, converts.
+// BuildView is served raw: the messages of a view go out with one copy, where
+// protobuf would make two.
+class ViewService final
+    : public v1::ViewService::WithRawCallbackMethod_BuildView<
+          v1::ViewService::WithCallbackMethod_ReportUsage<
+              v1::ViewService::Service>> {
+ public:
+  // `service` must outlive it.
+  explicit ViewService(const ServiceContext& service) : service_(service) {}
+
+  grpc::ServerUnaryReactor* BuildView(grpc::CallbackServerContext* context,
+                                      const grpc::ByteBuffer* request,
+                                      grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* ReportUsage(
+      grpc::CallbackServerContext* context,
+      const v1::ReportUsageRequest* request,
+      v1::ReportUsageResponse* response) override;
+
+ private:
+  absl::Status Build(const grpc::ByteBuffer& request,
+                     grpc::ByteBuffer& response) const;
+  absl::Status Report(const v1::ReportUsageRequest& request,
+                      v1::ReportUsageResponse& response) const;
+
+  const ServiceContext& service_;
+};
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_RPC_VIEW_SERVICE_H_
