@@ -1,0 +1,37 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_CLIENT_TRANSCRIPTS_IMPORTER_H_
+#define CLERESTORY_CLIENT_TRANSCRIPTS_IMPORTER_H_
+
+#include "absl/strings/string_view.h"
+#include "client/transcripts/transcript.h"
+#include "client/transcripts/transcript_file.h"
+
+namespace clerestory {
+
+// How one kind of file is known and read. Pure.
+struct Importer {
+  absl::string_view source;
+  // Whether the file is of this kind.
+  bool (*detect)(const TranscriptFile& file) = nullptr;
+  // Reads a file, of this kind or not: it may find nothing. The damaged lines
+  // of the file are reported by the caller.
+  ReadResult (*read)(const TranscriptFile& file) = nullptr;
+};
+
+// The session files of Claude Code: a record per line.
+extern const Importer kClaudeCodeImporter;
+// `.traj` files of SWE-agent.
+extern const Importer kSweAgentImporter;
+// `.traj.json` files of mini-swe-agent, versions 1 and 2.
+extern const Importer kMiniSweAgentImporter;
+// Messages arrays as they are sent to Anthropic, and to OpenAI's Chat
+// Completions: an array of messages, an object with one (`messages` or `traj`),
+// an array of such objects, or a message or such an object per line.
+extern const Importer kAnthropicImporter;
+extern const Importer kOpenaiChatImporter;
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_CLIENT_TRANSCRIPTS_IMPORTER_H_
