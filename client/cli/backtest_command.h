@@ -18,7 +18,7 @@ inline constexpr std::int64_t kPreambleTokensDefault = 12'000;
 struct BacktestOptions {
   std::vector<std::string> files;
   std::vector<std::string> policies = {"off", "every_turn", "block",
-                                       "adaptive"};
+                                       "rent_or_buy", "adaptive"};
   std::string source = "auto";  // The kind of the files.
   std::string model;            // For all calls; "" takes the transcripts'.
   std::int64_t preamble_tokens = kPreambleTokensDefault;

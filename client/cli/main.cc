@@ -70,12 +70,18 @@ void AddReplay(CLI::App& cli, ReplayOptions& options) {
 int Main(int argc, char** argv) {
   CLI::App cli("Client of Clerestory, which manages the context of LLM agents.",
                "clerestory");
-  cli.require_subcommand(1);
+  // Nothing at all is answered below, so that a command that is unknown is
+  // named.
+  cli.require_subcommand(0, 1);
   BacktestOptions backtest;
   ReplayOptions replay;
   AddBacktest(cli, backtest);
   AddReplay(cli, replay);
   CLI11_PARSE(cli, argc, argv);
+  if (cli.get_subcommands().empty()) {
+    std::fputs(cli.help().c_str(), stderr);
+    return 1;
+  }
   const absl::Status status = cli.got_subcommand("backtest")
                                   ? RunBacktest(backtest)
                                   : RunReplay(replay);

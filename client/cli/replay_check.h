@@ -62,6 +62,7 @@ class ReplayCheck {
   void CheckPrefix(const v1::BuildViewResponse& view);
   void CheckDigests(const v1::BuildViewResponse& view);
   std::int64_t TokensOf(const std::string& message) const;
+  bool HasImage(const v1::BuildViewResponse& view) const;
   std::int64_t ReadTokens(const v1::BuildViewResponse& view) const;
 
   const Format format_;

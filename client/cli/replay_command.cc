@@ -172,8 +172,10 @@ absl::StatusOr<std::size_t> ReplayOne(const Client& client,
 }  // namespace
 
 absl::Status RunReplay(const ReplayOptions& options) {
-  CLERESTORY_ASSIGN_OR_RETURN(const ReadResult read,
-                              ReadTranscriptFile(options.file, options.source));
+  const absl::StatusOr<ReadResult> file =
+      ReadTranscriptFile(options.file, options.source);
+  if (!file.ok()) return Annotate(file.status(), options.file);
+  const ReadResult& read = *file;
   for (const ReadIssue& issue : read.issues) {
     std::fprintf(stderr, "%s:%lld: %s\n", options.file.c_str(),
                  static_cast<long long>(issue.line), issue.what.c_str());
@@ -188,11 +190,11 @@ absl::Status RunReplay(const ReplayOptions& options) {
     broken += count;
   }
   if (!options.json_path.empty()) {
-    std::ofstream file(options.json_path, std::ios::trunc);
-    file << ordered_json{{"file", options.file}, {"sessions", sessions}}.dump()
-         << "\n";
-    file.close();
-    if (!file) return FieldError("json", "cannot write " + options.json_path);
+    std::ofstream out(options.json_path, std::ios::trunc);
+    out << ordered_json{{"file", options.file}, {"sessions", sessions}}.dump()
+        << "\n";
+    out.close();
+    if (!out) return FieldError("json", "cannot write " + options.json_path);
   }
   if (broken > 0) {
     return absl::InternalError(

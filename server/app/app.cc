@@ -23,6 +23,7 @@
 #include "server/base/executor.h"
 #include "server/base/limits.h"
 #include "server/base/log.h"
+#include "server/base/mutex.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
 #include "server/policy/policy.h"
@@ -45,6 +46,9 @@ void LogGrpc(gpr_log_func_args* args) {
   Logger::Stderr().Write(Severity::kWarning, "grpc",
                          {{"message", std::string(args->message)}});
 }
+
+// How long callers are told that the server is about to stop.
+constexpr std::int64_t kFarewellMicros = 300'000;
 
 // `listen` with the port that was taken in place of its own.
 std::string WithPort(absl::string_view listen, int port) {
@@ -120,6 +124,14 @@ void App::Stop() {
   logger_.Write(Severity::kInfo, "draining",
                 {{"drain_seconds", config_.drain_seconds}});
   server_->GetHealthCheckService()->SetServingStatus(false);
+  // A call that meets gRPC's own shutdown is cancelled, which says nothing; one
+  // that comes before it hears that it may be tried again.
+  context_.draining = true;
+  {
+    Mutex mutex;
+    const MutexLock lock(mutex);
+    CondVar().WaitFor(mutex, kFarewellMicros);
+  }
   server_->Shutdown(std::chrono::system_clock::now() +
                     std::chrono::seconds(config_.drain_seconds));
   // Every call is finished by the executor before the server can end.

@@ -41,9 +41,10 @@ class App {
   // Where it listens, with the port that it was given.
   const std::string& address() const { return address_; }
 
-  // Says to health checks that it is not serving any more, takes no new calls,
-  // lets those under way end for up to `drain_seconds`, and closes the store.
-  // Repeating it does nothing.
+  // Says to health checks that it is not serving any more, and for a moment to
+  // callers that they should go elsewhere; then takes no new calls, lets those
+  // under way end for up to `drain_seconds`, and closes the store. Repeating it
+  // does nothing.
   void Stop();
 
  private:

@@ -13,7 +13,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
 #include "server/cost/prices.h"
@@ -52,10 +51,8 @@ absl::Status Play(const BacktestInput& input, const Policy& policy,
     const BacktestInput::Message& message = input.messages[i];
     if (message.time != 0) now = message.time;
     absl::StatusOr<std::vector<ParsedMessage>> parsed =
-        session.CheckAppend({message.bytes});
-    if (!parsed.ok()) {
-      return Annotate(parsed.status(), absl::StrCat("message ", i));
-    }
+        session.CheckAppend({message.bytes}, i);
+    if (!parsed.ok()) return parsed.status();
     if (parsed->front().role == Role::kAssistant) {
       if (!message.model.empty()) model = message.model;
       ViewServed view = PlanView(session, policy, PricesOf(model),

@@ -4,6 +4,7 @@
 #ifndef CLERESTORY_SERVER_BASE_LIMITS_H_
 #define CLERESTORY_SERVER_BASE_LIMITS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 namespace clerestory {
@@ -23,8 +24,18 @@ inline constexpr std::int64_t kAppendMessagesMax = 10'000;
 inline constexpr std::int64_t kSessionMessagesMax = 100'000;
 static_assert(kAppendMessagesMax <= kSessionMessagesMax);
 
+// The most bytes of a session's history. It has to fit into memory to be
+// viewed.
+inline constexpr std::int64_t kSessionBytesMax = 1LL << 30;
+static_assert(kMessageBytesMax <= kSessionBytesMax);
+
 // The deepest nesting of a message: the walk is recursive.
 inline constexpr int kJsonDepthMax = 512;
+
+// The most JSON values of a message that are looked at one by one. A model's
+// answer has fewer tokens; a message written to exhaust memory, "[0,0,0,...",
+// has more.
+inline constexpr std::size_t kJsonValuesMax = 1'000'000;
 
 // Session ids, model names, tool names and call ids, in bytes.
 inline constexpr std::int64_t kSessionIdBytesMax = 128;
@@ -40,8 +51,9 @@ inline constexpr std::int64_t kPageSizeMax = 1000;
 // asked for.
 inline constexpr std::int64_t kObservationPageBytesMax = 1LL << 20;
 
-// The most tokens that one message may be said to have: sums over a session
-// cannot overflow 64 bits, nor can their product with a price.
+// The most tokens that one message, call or report may be said to have: a sum
+// of them over a session cannot overflow 64 bits, nor can the product of one
+// with a price.
 inline constexpr std::int64_t kTokensMax = 1LL << 31;
 
 }  // namespace clerestory

@@ -59,10 +59,10 @@ std::string FormatLogLine(std::int64_t micros, Severity severity,
                           absl::string_view event,
                           const std::vector<LogField>& fields) {
   std::string line = R"({"time":)";
-  AppendQuoted(absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ",
-                                absl::FromUnixMicros(micros),
-                                absl::UTCTimeZone()),
-               line);
+  AppendQuoted(
+      absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", absl::FromUnixMicros(micros),
+                       absl::UTCTimeZone()),
+      line);
   absl::StrAppend(&line, R"(,"severity":")", NameOf(severity), R"(","event":)");
   AppendQuoted(event, line);
   for (const auto& [name, value] : fields) {

@@ -18,8 +18,7 @@ enum class Severity { kInfo, kWarning, kError };
 
 // A field of a log line: a name, and a text, a number or a truth.
 using LogField =
-    std::pair<absl::string_view,
-              std::variant<std::string, std::int64_t, bool>>;
+    std::pair<absl::string_view, std::variant<std::string, std::int64_t, bool>>;
 
 // Where the process says what it does: one JSON object a line, with `time`,
 // `severity`, `event` and the fields. Never message content, tokens or keys.

@@ -4,7 +4,9 @@
 #ifndef CLERESTORY_SERVER_BASE_MUTEX_H_
 #define CLERESTORY_SERVER_BASE_MUTEX_H_
 
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 
 #if defined(__clang__)
@@ -68,6 +70,12 @@ class CondVar {
   void Wait(Mutex& mutex) CLERESTORY_REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     condition_.wait(lock);
+    lock.release();
+  }
+  // As Wait, for `micros` at most.
+  void WaitFor(Mutex& mutex, std::int64_t micros) CLERESTORY_REQUIRES(mutex) {
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    condition_.wait_for(lock, std::chrono::microseconds(micros));
     lock.release();
   }
   void SignalOne() { condition_.notify_one(); }

@@ -3,33 +3,49 @@
 
 #include "server/base/status.h"
 
+#include <cstddef>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "server/base/check.h"
 #include "server/base/reason.h"
 
 namespace clerestory {
 namespace {
 
-// The payload is the reason's number, then name and value in turn, each ended
-// by a NUL; no name or value of ours contains one.
+// The payload is the reason's number, then name and value in turn, each behind
+// its size: they may quote what a client sent, and so hold any byte.
 constexpr absl::string_view kPayloadUrl = "clerestory/error_detail";
 
 std::string Encode(const ErrorDetail& detail) {
-  std::string out = absl::StrCat(static_cast<int>(detail.reason));
+  std::string out = absl::StrCat(static_cast<int>(detail.reason), ";");
   for (const auto& [key, value] : detail.metadata) {
-    absl::StrAppend(&out, absl::string_view("\0", 1), key,
-                    absl::string_view("\0", 1), value);
+    absl::StrAppend(&out, key.size(), ";", key, value.size(), ";", value);
   }
+  return out;
+}
+
+// Takes the number and the ";" behind it off the front of `text`.
+std::size_t TakeNumber(absl::string_view& text) {
+  const std::size_t end = text.find(';');
+  std::size_t number = 0;
+  CLERESTORY_CHECK(end != absl::string_view::npos &&
+                   absl::SimpleAtoi(text.substr(0, end), &number));
+  text.remove_prefix(end + 1);
+  return number;
+}
+
+std::string TakeText(absl::string_view& text) {
+  const std::size_t size = TakeNumber(text);
+  CLERESTORY_CHECK(size <= text.size());
+  std::string out(text.substr(0, size));
+  text.remove_prefix(size);
   return out;
 }
 
@@ -54,14 +70,13 @@ ErrorDetail DetailOf(const absl::Status& status) {
   ErrorDetail detail;
   const absl::optional<absl::Cord> payload = status.GetPayload(kPayloadUrl);
   if (!payload.has_value()) return detail;
-  const std::vector<std::string> parts =
-      absl::StrSplit(std::string(*payload), '\0');
-  int reason = 0;
-  if (absl::SimpleAtoi(parts[0], &reason)) {
-    detail.reason = static_cast<Reason>(reason);
-  }
-  for (std::size_t i = 1; i + 1 < parts.size(); i += 2) {
-    detail.metadata.emplace_back(parts[i], parts[i + 1]);
+  const std::string encoded(*payload);
+  absl::string_view rest = encoded;
+  detail.reason = static_cast<Reason>(TakeNumber(rest));
+  while (!rest.empty()) {
+    std::string key = TakeText(rest);
+    std::string value = TakeText(rest);
+    detail.metadata.emplace_back(std::move(key), std::move(value));
   }
   return detail;
 }

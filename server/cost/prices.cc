@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <span>
 
-#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "server/model/money.h"
 #include "server/model/record.h"
@@ -133,6 +132,9 @@ constexpr ModelPrices kTable[] = {
     Gemini("gemini-4-neon", 3'000, 150, 15'000),
     Gemini("gemini-4-hydrogen", 1'500, 75, 7'500),
     Gemini("gemini-4", 2'000, 100, 10'000),
+    Gemini("gemini-3.8-flash", 750, 75, 3'750),
+    Gemini("gemini-3.7-flash", 750, 75, 3'750),
+    Gemini("gemini-3.6-flash", 750, 75, 3'750),
     Gemini("gemini-3.5-flash-lite", 300, 30, 2'500),
     Gemini("gemini-3.5-flash", 1'500, 150, 9'000),
     Gemini("gemini-3.1-flash-lite", 250, 25, 1'500),
@@ -145,6 +147,27 @@ constexpr ModelPrices kTable[] = {
 constexpr ModelPrices kUnknown =
     Claude("", 3'000, 300, 15'000, 200'000, 64'000);
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Whether `model` begins with `row`, as "claude-opus-4.5" does with
+// "claude-opus-4-5". A number goes on to its end: "-5-20260801" is a date
+// behind a 5, and no 5.2.
+bool Begins(absl::string_view row, absl::string_view model) {
+  if (model.size() < row.size()) return false;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (model[i] != row[i] && !(model[i] == '.' && row[i] == '-')) return false;
+  }
+  return model.size() == row.size() || !IsDigit(row.back()) ||
+         !IsDigit(model[row.size()]);
+}
+
+const ModelPrices* FindRow(absl::string_view model) {
+  for (const ModelPrices& row : kTable) {
+    if (Begins(row.model, model)) return &row;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::span<const ModelPrices> PriceTable() { return kTable; }
@@ -152,23 +175,19 @@ std::span<const ModelPrices> PriceTable() { return kTable; }
 const ModelPrices& PricesOf(absl::string_view model) {
   const std::size_t slash = model.rfind('/');
   if (slash != absl::string_view::npos) model.remove_prefix(slash + 1);
-  for (const ModelPrices& row : kTable) {
-    if (absl::StartsWith(model, row.model)) return row;
+  while (true) {
+    if (const ModelPrices* row = FindRow(model); row != nullptr) return *row;
+    const std::size_t dot = model.find('.');
+    if (dot == absl::string_view::npos) return kUnknown;
+    model.remove_prefix(dot + 1);
   }
-  return kUnknown;
 }
 
 const ModelPrices& UnknownModelPrices() { return kUnknown; }
 
 PicoUsd InputCost(const ModelPrices& prices, const CallTokens& tokens) {
-  return tokens.read * prices.read + tokens.written * prices.write;
-}
-
-PicoUsd UsageCost(const ModelPrices& prices, const Usage& usage) {
-  return usage.input_uncached.value_or(0) * prices.input +
-         usage.cache_read.value_or(0) * prices.read +
-         usage.cache_write.value_or(0) * prices.write +
-         usage.output.value_or(0) * prices.output;
+  return SaturatingAdd(SaturatingMultiply(tokens.read, prices.read),
+                       SaturatingMultiply(tokens.written, prices.write));
 }
 
 }  // namespace clerestory

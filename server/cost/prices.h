@@ -34,9 +34,11 @@ struct ModelPrices {
 // the same.
 std::span<const ModelPrices> PriceTable();
 
-// The first row whose `model` begins `model`, after a provider's prefix up to
-// the last "/" is taken off ("anthropic/claude-..."); UnknownModelPrices() if
-// there is none.
+// The first row whose `model` begins `model`; UnknownModelPrices() if there is
+// none. Knows the names that gateways give: what stands before the last "/" or
+// before a "." is passed over ("anthropic/claude-...",
+// "us.anthropic.claude-..."), and a version may be written with dots
+// ("claude-opus-4.5").
 const ModelPrices& PricesOf(absl::string_view model);
 
 // What is assumed of a model that is in no row: the prices of Claude
@@ -45,9 +47,6 @@ const ModelPrices& UnknownModelPrices();
 
 // What the input of a call costs.
 PicoUsd InputCost(const ModelPrices& prices, const CallTokens& tokens);
-
-// What reported usage costs: classes that are absent count nothing.
-PicoUsd UsageCost(const ModelPrices& prices, const Usage& usage);
 
 }  // namespace clerestory
 

@@ -99,6 +99,15 @@ absl::Status Append(const AppendRequest& request, Session& session,
                       absl::StrCat("the session would have more than ",
                                    kSessionMessagesMax, " messages"));
   }
+  std::int64_t bytes = session.history_bytes();
+  for (const Bytes& message : fresh) {
+    bytes += static_cast<std::int64_t>(message->size());
+  }
+  if (bytes > kSessionBytesMax) {
+    return FieldError("messages", absl::StrCat("the session would have more "
+                                               "than ",
+                                               kSessionBytesMax, " bytes"));
+  }
   absl::StatusOr<std::vector<ParsedMessage>> parsed =
       session.CheckAppend(fresh, present);
   if (!parsed.ok()) return parsed.status();
@@ -143,13 +152,25 @@ bool IsRepeated(const BuildViewRequest& request, const Session& session,
          session.last_view()->message_count == session.message_count();
 }
 
+// The tokens that the masks of `decision` took away.
+std::int64_t SavedTokens(const Session& session, const ViewServed& decision) {
+  std::int64_t saved = 0;
+  for (const Mask& mask : decision.masks) {
+    const SessionMessage& message =
+        session.messages()[static_cast<std::size_t>(mask.sequence)];
+    const Observation& observation =
+        session.observations()[message.first_observation +
+                               static_cast<std::size_t>(mask.index)];
+    saved += observation.result.token_count - observation.placeholder_tokens;
+  }
+  return saved;
+}
+
 SessionSummary Summarize(const Session& session) {
   SessionSummary summary;
   summary.header = session.header();
   summary.message_count = session.message_count();
-  for (const SessionMessage& message : session.messages()) {
-    summary.history_bytes += static_cast<std::int64_t>(message.raw->size());
-  }
+  summary.history_bytes = session.history_bytes();
   summary.observation_count =
       static_cast<std::int64_t>(session.observations().size());
   summary.masked_count = session.ledger().mask_count;
@@ -293,31 +314,28 @@ absl::StatusOr<BuiltView> SessionEngine::BuildView(
         }
 
         const ModelPrices& prices = PricesOf(model);
-        const std::int64_t last_count = session.last_view().has_value()
-                                            ? session.last_view()->message_count
-                                            : 0;
         ViewServed decision =
             PlanView(session, options_.policy, prices,
                      {.now = request.append.now,
                       .model = model,
                       .preamble_tokens = request.preamble_tokens});
-        const std::int64_t tokens_before = session.view_tokens();
         session.Apply(decision);
-        const std::int64_t saved_tokens = tokens_before - session.view_tokens();
-        records.emplace_back(decision);
+        records.emplace_back(std::move(decision));
         if (!request.dry_run) {
           CLERESTORY_RETURN_IF_ERROR(Commit(entry, records));
         }
 
         BuiltView built;
+        built.view = DescribeView(session, session.last_decision(),
+                                  session.view_before_count(),
+                                  FrontierOf(session, options_.policy, prices));
+        const ViewServed& decided = built.view.decision;
+        built.saved_tokens = SavedTokens(session, decided);
         built.over_window_tokens = std::max<std::int64_t>(
-            0, decision.view_call.total() -
+            0, decided.view_call.total() -
                    PromptTokensMax(options_.policy, prices));
-        built.saved_tokens = saved_tokens;
         built.masked_count = session.ledger().mask_count;
         built.policy_digest = policy_digest_;
-        built.view = DescribeView(session, std::move(decision), last_count,
-                                  FrontierOf(session, options_.policy, prices));
         return built;
       });
 }

@@ -241,8 +241,9 @@ absl::StatusOr<ParsedMessage> AnthropicMessages::Parse(
   // Down to messages[].content[].content[].source.data.
   CLERESTORY_ASSIGN_OR_RETURN(
       const json::Document document,
-      json::Document::Parse(message,
-                            {.depth_max = kJsonDepthMax, .tree_depth = 7}));
+      json::Document::Parse(message, {.depth_max = kJsonDepthMax,
+                                      .tree_depth = 7,
+                                      .tree_size_max = kJsonValuesMax}));
   if (!document.root().is_object()) {
     return InvalidMessage("message", "expected a JSON object");
   }

@@ -15,6 +15,7 @@
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/json/document.h"
+#include "server/json/literal.h"
 #include "server/model/message.h"
 #include "server/tokens/token_counter.h"
 
@@ -73,7 +74,9 @@ std::int64_t LineCount(const json::Value& value) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '\\') continue;
     ++i;  // A valid literal has a character behind each backslash.
-    if (text[i] == 'n') ++lines;
+    if (text[i] == 'n' || absl::StartsWithIgnoreCase(text.substr(i), "u000a")) {
+      ++lines;
+    }
   }
   return lines;
 }
@@ -82,6 +85,11 @@ std::int64_t ImageTokens(const json::Value& data_or_url,
                          const TokenCounter& counter) {
   if (!data_or_url.is_string()) return counter.CountImage("");
   absl::string_view text = Inside(data_or_url);
+  std::string unescaped;  // Some writers spell each slash of base64 as "\/".
+  if (absl::StrContains(text, '\\')) {
+    unescaped = data_or_url.string();
+    text = unescaped;
+  }
   if (absl::StartsWith(text, "http")) return counter.CountImage("");
   if (absl::StartsWith(text, "data:")) {
     const std::size_t comma = text.find(',');

@@ -161,8 +161,9 @@ absl::StatusOr<ParsedMessage> OpenaiChat::Parse(
   // Down to messages[].content[].image_url.url.
   CLERESTORY_ASSIGN_OR_RETURN(
       const json::Document document,
-      json::Document::Parse(message,
-                            {.depth_max = kJsonDepthMax, .tree_depth = 5}));
+      json::Document::Parse(message, {.depth_max = kJsonDepthMax,
+                                      .tree_depth = 5,
+                                      .tree_size_max = kJsonValuesMax}));
   const json::Value root = document.root();
   if (!root.is_object()) {
     return InvalidMessage("message", "expected a JSON object");

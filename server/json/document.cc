@@ -8,24 +8,26 @@
 #define SIMDJSON_EXCEPTIONS 0
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "server/base/check.h"
 #include "server/base/reason.h"
 #include "server/base/status.h"
+#include "server/base/utf8.h"
+#include "server/json/literal.h"
 
 namespace clerestory::json {
 namespace {
@@ -78,6 +80,13 @@ absl::Status Invalid(absl::string_view what, std::size_t offset) {
   return Invalid(absl::StrFormat("%s at byte %d", what, offset));
 }
 
+// Whether the string literal `literal` is one of `text`.
+bool Spells(absl::string_view literal, absl::string_view text) {
+  const absl::string_view body = literal.substr(1, literal.size() - 2);
+  if (absl::StrContains(body, '\\')) return Unquote(literal) == text;
+  return body == text;
+}
+
 // What simdjson's error means in the words of this API.
 absl::string_view Describe(simdjson::error_code error) {
   switch (static_cast<int>(error)) {
@@ -88,13 +97,53 @@ absl::string_view Describe(simdjson::error_code error) {
     case simdjson::UNESCAPED_CHARS:
       return "a control character that is not escaped in a string";
     case simdjson::UNCLOSED_STRING:
-      return "a string that does not end";
+      return "a string that is not closed";
     case simdjson::STRING_ERROR:
       return "a string with a bad escape or a lone surrogate";
     case simdjson::DEPTH_ERROR:
       return "nested too deeply";
     default:
       return "not valid JSON";
+  }
+}
+
+// Where in `text` a string holds a control character, or where the one that is
+// not closed begins: simdjson tells of them in a first pass that knows no
+// places.
+std::size_t StringErrorOffset(absl::string_view text, bool control_character) {
+  bool in_string = false;
+  bool escaped = false;
+  std::size_t start = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_string && control_character &&
+        static_cast<unsigned char>(text[i]) < 0x20) {
+      return i;
+    }
+    if (escaped) {
+      escaped = false;
+    } else if (text[i] == '\\') {
+      escaped = true;
+    } else if (text[i] == '"') {
+      in_string = !in_string;
+      start = i;
+    }
+  }
+  return start;
+}
+
+// The status for an error of simdjson's first pass over `text`.
+absl::Status FirstPassError(simdjson::error_code error,
+                            absl::string_view text) {
+  switch (static_cast<int>(error)) {
+    case simdjson::UTF8_ERROR:
+      return Invalid(Describe(error), Utf8PrefixSize(text));
+    case simdjson::UNESCAPED_CHARS:
+    case simdjson::UNCLOSED_STRING:
+      return Invalid(
+          Describe(error),
+          StringErrorOffset(text, error == simdjson::UNESCAPED_CHARS));
+    default:
+      return Invalid(Describe(error));
   }
 }
 
@@ -115,10 +164,13 @@ class TreeBuilder {
     }
     od::document root;
     if (const auto error = parser_.iterate(padded_).get(root)) {
-      return Invalid(Describe(error));
+      return FirstPassError(error, document_.text_);
     }
     od::value value;
     if (const auto error = root.get_value().get(value)) {
+      if (absl::StartsWith(document_.text_, "\xEF\xBB\xBF")) {
+        return Invalid("a byte order mark", 0);
+      }
       // A scalar at the root has no value; it is no message either.
       return Invalid(error == simdjson::SCALAR_DOCUMENT_AS_VALUE
                          ? "expected a JSON object"
@@ -159,7 +211,13 @@ class TreeBuilder {
   absl::StatusOr<std::size_t> Visit(od::value value, Span key, int depth) {
     if (depth > options_.depth_max) {
       return Invalid(
-          absl::StrCat("nested deeper than ", options_.depth_max, " levels"));
+          absl::StrCat("nested deeper than ", options_.depth_max, " levels"),
+          OffsetOf(value.raw_json_token().data()));
+    }
+    if (keeps(depth) && document_.nodes_.size() >= options_.tree_size_max) {
+      return Invalid(
+          absl::StrCat("more than ", options_.tree_size_max, " values"),
+          OffsetOf(value.raw_json_token().data()));
     }
     od::json_type type{};
     if (const auto error = value.type().get(type)) {
@@ -179,7 +237,7 @@ class TreeBuilder {
     }
     const std::size_t node =
         AddNode(Kind::kObject, {.offset = start, .size = 0}, key, depth);
-    std::unordered_set<std::string> names;
+    const std::size_t first_name = names_.size();
     std::size_t last = Document::kNone;
     std::size_t end = start + 1;
     for (auto field_or : object) {
@@ -194,16 +252,35 @@ class TreeBuilder {
         return Invalid(Describe(error), key_start);
       }
       const Span key_span = LiteralAt(key_start);
-      if (keeps(depth + 1) && !names.emplace(name).second) {
-        return Invalid("a name that occurs twice in an object", key_start);
-      }
+      if (keeps(depth + 1)) names_.push_back({.text = name, .at = key_start});
       CLERESTORY_ASSIGN_OR_RETURN(
           const std::size_t child,
           Visit(std::move(field).value(), key_span, depth + 1));
       Link(node, last, child);
       end = value_end_;
     }
+    CLERESTORY_RETURN_IF_ERROR(CheckNames(first_name));
     return Close(node, end, '}');
+  }
+
+  // Checks that the names from `first` on, those of one object, are unique, and
+  // forgets them. Sorted, since a hash table can be made to take for ever.
+  absl::Status CheckNames(std::size_t first) {
+    const auto begin = names_.begin() + static_cast<std::ptrdiff_t>(first);
+    std::sort(begin, names_.end(), [](const Name& a, const Name& b) {
+      return a.text != b.text ? a.text < b.text : a.at < b.at;
+    });
+    std::size_t repeated = Document::kNone;
+    for (std::size_t i = first + 1; i < names_.size(); ++i) {
+      if (names_[i].text == names_[i - 1].text) {
+        repeated = std::min(repeated, names_[i].at);
+      }
+    }
+    if (repeated != Document::kNone) {
+      return Invalid("a name that occurs twice in an object", repeated);
+    }
+    names_.erase(begin, names_.end());
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::size_t> VisitArray(od::value value, Span key, int depth) {
@@ -282,10 +359,20 @@ class TreeBuilder {
     return node;
   }
 
+  // A name in an object, unescaped into a buffer of the parser's, and where it
+  // stands.
+  struct Name {
+    std::string_view text;
+    std::size_t at = 0;
+  };
+
   Document& document_;
   const ParseOptions& options_;
   const simdjson::padded_string padded_;
   od::parser parser_;
+  // The names so far of the objects that are being walked, the outer ones
+  // first.
+  std::vector<Name> names_;
   // The end of the value that was visited last.
   std::size_t value_end_ = 0;
 };
@@ -318,11 +405,7 @@ Value Value::operator[](absl::string_view key) const {
        child != Document::kNone;
        child = document_->nodes_[child].next_sibling) {
     const Span at = document_->nodes_[child].key;
-    const absl::string_view literal =
-        document_->text_.substr(at.offset, at.size);
-    if (literal.substr(1, literal.size() - 2) == key ||
-        (literal.find('\\') != absl::string_view::npos &&
-         Unquote(literal) == key)) {
+    if (Spells(document_->text_.substr(at.offset, at.size), key)) {
       return {document_, child};
     }
   }
@@ -351,12 +434,7 @@ std::string Value::string() const {
 }
 
 bool Value::equals(absl::string_view text) const {
-  if (!is_string()) return false;
-  const absl::string_view literal = raw();
-  if (literal.find('\\') == absl::string_view::npos) {
-    return literal.substr(1, literal.size() - 2) == text;
-  }
-  return Unquote(literal) == text;
+  return is_string() && Spells(raw(), text);
 }
 
 bool Value::is_true() const { return is(Kind::kBool) && raw() == "true"; }
@@ -365,50 +443,6 @@ std::optional<std::int64_t> Value::integer() const {
   std::int64_t result = 0;
   if (is(Kind::kNumber) && absl::SimpleAtoi(raw(), &result)) return result;
   return std::nullopt;
-}
-
-std::string Unquote(absl::string_view literal) {
-  const absl::string_view body = literal.substr(1, literal.size() - 2);
-  if (body.find('\\') == absl::string_view::npos) return std::string(body);
-  simdjson::dom::parser parser;
-  const simdjson::padded_string padded(literal.data(), literal.size());
-  std::string_view text;
-  CLERESTORY_CHECK(parser.parse(padded).get_string().get(text) ==
-                   simdjson::SUCCESS);
-  return std::string(text);
-}
-
-std::string Quote(absl::string_view text) {
-  std::string out;
-  out.reserve(text.size() + 2);
-  out.push_back('"');
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        out.append("\\\"");
-        break;
-      case '\\':
-        out.append("\\\\");
-        break;
-      case '\n':
-        out.append("\\n");
-        break;
-      case '\r':
-        out.append("\\r");
-        break;
-      case '\t':
-        out.append("\\t");
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          absl::StrAppendFormat(&out, "\\u%04x", static_cast<int>(c));
-        } else {
-          out.push_back(c);
-        }
-    }
-  }
-  out.push_back('"');
-  return out;
 }
 
 }  // namespace clerestory::json

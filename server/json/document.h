@@ -4,13 +4,16 @@
 #ifndef CLERESTORY_SERVER_JSON_DOCUMENT_H_
 #define CLERESTORY_SERVER_JSON_DOCUMENT_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/json/literal.h"  // IWYU pragma: export
 
 namespace clerestory::json {
 
@@ -72,24 +75,30 @@ class Value {
 };
 
 struct ParseOptions {
-  // The deepest nesting that is accepted.
+  // How many levels of values are accepted. The root is the first.
   int depth_max = 512;
-  // How many levels of nesting, counted from the root as 1, can be walked.
-  // Below them values are checked, and seen only as a whole.
+  // How many of them can be walked. Below them values are checked, and seen
+  // only as a whole.
   int tree_depth = 6;
+  // The most values that can be walked: each takes 56 bytes, and may be written
+  // in two.
+  std::size_t tree_size_max = std::numeric_limits<std::size_t>::max();
 };
 
 // A JSON text that was checked completely, with the spans of its outer levels.
 //
-// The text is RFC 8259 JSON in UTF-8: numbers may have any size and precision
-// (they are never converted), strings have no lone surrogates. Names are unique
-// in every object that can be walked.
+// The text is RFC 8259 JSON in UTF-8, an object or an array without a byte
+// order mark: numbers may have any size and precision (they are never
+// converted), strings have no lone surrogates. Names are unique in every object
+// of which the values can be walked.
 //
 // Does not own the text, which must outlive it. Safe to read from any thread.
 class Document {
  public:
-  // Returns INVALID_ARGUMENT with kMessageInvalid if `text` is not such a text,
-  // saying what is wrong and at which byte, without quoting it.
+  // Returns INVALID_ARGUMENT with kMessageInvalid if `text` is not such a text
+  // or exceeds `options`, saying what is wrong and, unless it is the text as a
+  // whole, at which byte, without quoting it. Takes time linear in the size of
+  // the text, but for the sorting of names.
   static absl::StatusOr<Document> Parse(absl::string_view text,
                                         const ParseOptions& options = {});
 
@@ -112,14 +121,6 @@ class Document {
   absl::string_view text_;
   std::vector<Node> nodes_;
 };
-
-// Returns the text of the JSON string literal `literal`, quotes included, which
-// must be valid.
-std::string Unquote(absl::string_view literal);
-
-// Returns `text`, which must be UTF-8, as a JSON string literal. Escapes only
-// what must be escaped.
-std::string Quote(absl::string_view text);
 
 }  // namespace clerestory::json
 

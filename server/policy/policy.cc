@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -18,6 +19,7 @@
 #include "server/base/digest.h"
 #include "server/base/limits.h"
 #include "server/base/status.h"
+#include "server/base/utf8.h"
 
 namespace clerestory {
 namespace {
@@ -35,6 +37,9 @@ constexpr ModeRule kModes[] = {
     {"every_turn", Mode::kEveryTurn},
 };
 
+// The rule that the default one departs from, by its name in the literature.
+constexpr absl::string_view kRentOrBuy = "rent_or_buy";
+
 constexpr std::int64_t kCountMax = kSessionMessagesMax;
 
 constexpr PolicyField kFields[] = {
@@ -44,6 +49,10 @@ constexpr PolicyField kFields[] = {
      "newest turns of which no observation is masked"},
     {"reclaim_tokens_min", &Policy::reclaim_tokens_min, 0, kTokensMax,
      "fewest tokens that a break must remove"},
+    {"first_break_percent", &Policy::first_break_percent, 1, 10'000,
+     "mode adaptive: rent in percent of its price for a session's first break"},
+    {"later_break_percent", &Policy::later_break_percent, 1, 10'000,
+     "mode adaptive: rent in percent of its price for later breaks"},
     {"block_size", &Policy::block_size, 1, kCountMax,
      "mode block: eligible observations for a break"},
     {"threshold_tokens", &Policy::threshold_tokens, 1, kTokensMax,
@@ -67,6 +76,17 @@ constexpr TextField kTextFields[] = {
 };
 constexpr std::size_t kTemplateBytesMax = 200;
 
+// Providers refuse text that is empty or blank, and all that is not UTF-8.
+absl::Status CheckTemplate(absl::string_view name, absl::string_view value) {
+  if (value.size() > kTemplateBytesMax ||
+      absl::StripAsciiWhitespace(value).empty()) {
+    return FieldError(name, absl::StrCat("expected 1 to ", kTemplateBytesMax,
+                                         " bytes, not all of them blank"));
+  }
+  if (!IsUtf8(value)) return FieldError(name, "not valid UTF-8");
+  return absl::OkStatus();
+}
+
 absl::Status SetMode(absl::string_view value, Policy& policy) {
   std::string known;
   for (const ModeRule& rule : kModes) {
@@ -89,10 +109,7 @@ absl::Status SetPolicyField(absl::string_view name, absl::string_view value,
   if (name == "mode") return SetMode(value, policy);
   for (const TextField& field : kTextFields) {
     if (field.name != name) continue;
-    if (value.empty() || value.size() > kTemplateBytesMax) {
-      return FieldError(
-          name, absl::StrCat("expected 1 to ", kTemplateBytesMax, " bytes"));
-    }
+    CLERESTORY_RETURN_IF_ERROR(CheckTemplate(name, value));
     policy.*field.member = std::string(value);
     return absl::OkStatus();
   }
@@ -129,7 +146,12 @@ absl::Status CheckPolicy(const Policy& policy) {
 absl::StatusOr<Policy> ParsePolicy(absl::string_view text) {
   Policy policy;
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ',');
-  CLERESTORY_RETURN_IF_ERROR(SetMode(parts[0], policy));
+  if (parts[0] == kRentOrBuy) {
+    policy.first_break_percent = 100;
+    policy.later_break_percent = 100;
+  } else {
+    CLERESTORY_RETURN_IF_ERROR(SetMode(parts[0], policy));
+  }
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::vector<absl::string_view> pair =
         absl::StrSplit(parts[i], absl::MaxSplits('=', 1));
@@ -154,8 +176,10 @@ std::string PolicyDigest(const Policy& policy) {
   for (const PolicyField& field : kFields) {
     absl::StrAppend(&text, "\n", field.name, "=", policy.*field.member);
   }
+  // With its size, since a template may hold what looks like the next field.
   for (const TextField& field : kTextFields) {
-    absl::StrAppend(&text, "\n", field.name, "=", policy.*field.member);
+    const std::string& value = policy.*field.member;
+    absl::StrAppend(&text, "\n", field.name, "=", value.size(), ":", value);
   }
   return Digest::Of(text).ToHex().substr(0, 16);
 }

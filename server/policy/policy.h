@@ -41,6 +41,12 @@ struct Policy {
   // A break that would remove fewer tokens is not made, unless forced.
   std::int64_t reclaim_tokens_min = 0;
 
+  // Mode kAdaptive: the rent, in percent of its price, at which a break is
+  // made: the first of a session, and later ones. 100 and 100 are the plain
+  // rule of rent or buy.
+  std::int64_t first_break_percent = 140;
+  std::int64_t later_break_percent = 80;
+
   // Mode kBlock.
   std::int64_t block_size = 10;
 
@@ -56,8 +62,8 @@ struct Policy {
   // fifth of the window.
   std::int64_t reserve_tokens = 0;
 
-  // What stands in place of a masked observation. `{size}` is what was there
-  // ("47 lines", "1 image"), `{tokens}` its tokens.
+  // What stands in place of a masked observation: UTF-8, not blank. `{size}` is
+  // what was there ("47 lines", "1 image"), `{tokens}` its tokens.
   std::string placeholder = "[tool output masked: {size}, {tokens} tokens]";
   std::string error_placeholder =
       "[tool error masked: {size}, {tokens} tokens]";
@@ -87,8 +93,10 @@ absl::Status SetPolicyField(absl::string_view name, absl::string_view value,
 // INVALID_ARGUMENT with kFieldInvalid if fields contradict each other.
 absl::Status CheckPolicy(const Policy& policy);
 
-// Returns the policy that `text` describes: a mode, then fields that differ
-// from the defaults, as in `block,block_size=20,keep_observations=5`.
+// Returns the policy that `text` describes: a mode, or `rent_or_buy` for the
+// plain rule of that name, then fields that differ from the defaults, as in
+// `block,block_size=20,keep_observations=5`. Values hold no comma.
+// INVALID_ARGUMENT with kFieldInvalid as above.
 absl::StatusOr<Policy> ParsePolicy(absl::string_view text);
 
 // `adaptive`, `every_turn` and so on.

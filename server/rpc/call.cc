@@ -27,6 +27,7 @@ namespace clerestory {
 void LogFailure(const ServiceContext& service, absl::string_view method,
                 const absl::Status& status) {
   if (status.ok()) return;
+  if (DetailOf(status).reason == Reason::kShuttingDown) return;
   const bool ours = status.code() == absl::StatusCode::kInternal ||
                     status.code() == absl::StatusCode::kDataLoss ||
                     status.code() == absl::StatusCode::kUnavailable ||
@@ -46,11 +47,18 @@ grpc::ServerUnaryReactor* RunUnary(const ServiceContext& service,
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   service.executor.Run(
       [&service, reactor, method, handler = std::move(handler)] {
-        const absl::Status status = handler();
+        absl::Status status = CheckServing(service);
+        if (status.ok()) status = handler();
         LogFailure(service, method, status);
         reactor->Finish(ToGrpcStatus(status));
       });
   return reactor;
+}
+
+absl::Status CheckServing(const ServiceContext& service) {
+  if (!service.draining) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kUnavailable, Reason::kShuttingDown,
+                   "the server is about to stop; try again");
 }
 
 absl::StatusOr<SessionKey> KeyOf(const ServiceContext& service,

@@ -6,6 +6,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ struct ServiceContext {
   std::string tenant;
   // Whether a call may bring its own time.
   bool development = false;
+  // Set when the server is about to stop: new calls are told to go elsewhere.
+  std::atomic<bool> draining = false;
 };
 
 // Runs `handler`, which does a unary call, on the executor, and finishes the
@@ -47,6 +50,9 @@ grpc::ServerUnaryReactor* RunUnary(const ServiceContext& service,
 // OK. Says nothing of what was sent.
 void LogFailure(const ServiceContext& service, absl::string_view method,
                 const absl::Status& status);
+
+// kShuttingDown while the server drains, else OK.
+absl::Status CheckServing(const ServiceContext& service);
 
 // The key of the caller's session `session_id`. kFieldInvalid.
 absl::StatusOr<SessionKey> KeyOf(const ServiceContext& service,

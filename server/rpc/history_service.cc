@@ -96,7 +96,9 @@ grpc::ServerWriteReactor<v1::ReadHistoryResponse>* HistoryService::ReadHistory(
   auto* const reactor = new HistoryReactor(request->start_sequence());
   service_.executor.Run([this, reactor, session_id = request->session_id(),
                          start = request->start_sequence()] {
-    absl::StatusOr<SessionKey> key = KeyOf(service_, session_id);
+    const absl::Status serving = CheckServing(service_);
+    absl::StatusOr<SessionKey> key =
+        serving.ok() ? KeyOf(service_, session_id) : serving;
     absl::StatusOr<std::vector<HistoryEntry>> history =
         key.ok() ? service_.engine.ReadHistory(*key, start) : key.status();
     if (history.ok()) {

@@ -35,7 +35,9 @@ enum class Durability {
 //
 // Every write is atomic: all of it is there afterwards, or nothing. What was
 // written is there for every read that begins after the write returned. When a
-// write fails with UNAVAILABLE, it may have happened: read to find out.
+// write fails with UNAVAILABLE or RESOURCE_EXHAUSTED, it may have happened, or
+// happen at the next recovery of the store and before any later write: read to
+// find out.
 //
 // Errors that any method may return: UNAVAILABLE with kStoreUnavailable (worth
 // trying again), RESOURCE_EXHAUSTED with kStoreFull (no space; reads go on),

@@ -39,17 +39,32 @@ struct Suffix {
   PicoUsd rent = 0;
 };
 
+// No placeholder for `result` is shorter: its template without the fields. Most
+// observations that are too small are told by it, and their placeholders need
+// not be made.
+std::size_t PlaceholderBytesMin(const ParsedResult& result,
+                                const Policy& policy) {
+  constexpr std::size_t kFieldsBytes = sizeof("{size}{tokens}") - 1;
+  const std::size_t bytes = result.is_error ? policy.error_placeholder.size()
+                                            : policy.placeholder.size();
+  return bytes > kFieldsBytes ? bytes - kFieldsBytes : 0;
+}
+
 // The observation at `index` and what would stand in its place, unless masking
 // it is illegal or saves nothing.
 std::optional<Candidate> MaskOf(const Session& session, const Policy& policy,
                                 const ModelPrices& prices, std::size_t index) {
   const Observation& observation = session.observations()[index];
   const ParsedResult& result = observation.result;
-  if (!result.maskable || observation.placeholder.has_value()) {
+  if (!result.maskable || observation.placeholder.has_value() ||
+      result.token_count < kMaskableTokensMin) {
     return std::nullopt;
   }
   if (prices.reasoning_prefix_bound &&
       session.last_thinking() > observation.sequence) {
+    return std::nullopt;
+  }
+  if (result.content.size <= PlaceholderBytesMin(result, policy)) {
     return std::nullopt;
   }
   Candidate candidate;
@@ -58,15 +73,12 @@ std::optional<Candidate> MaskOf(const Session& session, const Policy& policy,
   candidate.saving =
       result.token_count -
       session.counter().CountText(candidate.placeholder, TextForm::kPlain);
-  // With its quotes, or with the block that carries a cache mark on.
-  constexpr std::size_t kQuotesBytes = 2;
-  constexpr std::size_t kBlockBytes = 50;
-  const std::size_t size =
-      candidate.placeholder.size() + kQuotesBytes +
-      (result.cache_mark.size > 0 ? result.cache_mark.size + kBlockBytes : 0);
-  if (candidate.saving <= 0 || size >= result.content.size) {
-    return std::nullopt;
-  }
+  if (candidate.saving <= 0) return std::nullopt;
+  const SessionMessage& message =
+      session.messages()[static_cast<std::size_t>(observation.sequence)];
+  const std::string content = session.adapter().MaskedContent(
+      *message.raw, result, candidate.placeholder);
+  if (content.size() >= result.content.size) return std::nullopt;
   return candidate;
 }
 
@@ -82,7 +94,7 @@ class Planner {
         is_new_call_(!last_.has_value() ||
                      last_->message_count != session.message_count()),
         read_price_(is_new_call_ ? prices.read : 0),
-        eligible_count_(EligibleCount()) {}
+        old_count_(OldCount()) {}
 
   ViewServed Run() {
     if (policy_.mode != Mode::kOff) {
@@ -128,18 +140,23 @@ class Planner {
     return end;
   }
 
-  std::int64_t EligibleCount() const {
+  // How many observations, from the first, the policy does not keep.
+  std::size_t OldCount() const {
     const auto& all = session_.observations();
+    const auto is_old = [&](std::size_t end) {
+      return IsOldEnough(end, all[end - 1].turn, policy_.keep_observations,
+                         policy_.keep_turns);
+    };
     auto count = static_cast<std::size_t>(session_.eligible_count());
-    while (count < all.size()) {
-      const std::size_t end = BatchEnd(count);
-      if (!IsOldEnough(end, all[count].turn, policy_.keep_observations,
-                       policy_.keep_turns)) {
-        break;
-      }
-      count = end;
+    // Fewer than in the last view if this policy keeps more.
+    while (count > 0 && !is_old(count)) {
+      const std::int64_t turn = all[count - 1].turn;
+      while (count > 0 && all[count - 1].turn == turn) --count;
     }
-    return static_cast<std::int64_t>(count);
+    while (count < all.size() && is_old(BatchEnd(count))) {
+      count = BatchEnd(count);
+    }
+    return count;
   }
 
   std::optional<Candidate> CandidateOf(std::size_t index) const {
@@ -150,8 +167,9 @@ class Planner {
         index < static_cast<std::size_t>(session_.eligible_count())
             ? candidate->observation->rent_base
             : session_.read_price_sum();
-    candidate->rent =
-        candidate->saving * (session_.read_price_sum() + read_price_ - base);
+    candidate->rent = SaturatingMultiply(
+        candidate->saving,
+        SaturatingAdd(session_.read_price_sum(), read_price_) - base);
     return candidate;
   }
 
@@ -162,9 +180,11 @@ class Planner {
         candidates.push_back(*std::move(candidate));
       }
     };
-    for (const std::size_t index : session_.candidates()) add(index);
+    for (const std::size_t index : session_.candidates()) {
+      if (index < old_count_) add(index);
+    }
     for (auto i = static_cast<std::size_t>(session_.eligible_count());
-         i < static_cast<std::size_t>(eligible_count_); ++i) {
+         i < old_count_; ++i) {
       add(i);
     }
     return candidates;
@@ -187,29 +207,48 @@ class Planner {
     return request_.preamble_tokens + first.view_tokens_before;
   }
 
+  // Whether `rent` is enough for a break of `price`. Many sessions are short,
+  // so the first break waits; one that was long enough for a break is likely to
+  // go on (decisions/2026-11-30-rent-or-buy.md).
+  bool HasRipened(PicoUsd rent, PicoUsd price) const {
+    const bool is_first =
+        session_.ledger()
+            .breaks[static_cast<std::size_t>(BreakReason::kPays)] == 0;
+    const std::int64_t percent =
+        is_first ? policy_.first_break_percent : policy_.later_break_percent;
+    return SaturatingMultiply(rent, 100) >= SaturatingMultiply(price, percent);
+  }
+
   // Of all suffixes of `candidates` whose rent has reached their price, the one
   // with the largest surplus; the longest of equals.
   std::optional<Suffix> BestSuffix(
       const std::vector<Candidate>& candidates) const {
-    const std::int64_t appended =
-        std::max<std::int64_t>(0, prompt_tokens() - last_->view_call.total());
+    // What is read if nothing is masked.
+    const std::int64_t cached =
+        std::min(prompt_tokens(), last_->view_call.total());
     std::optional<Suffix> best;
     std::int64_t saving = 0;
+    std::int64_t cached_saving = 0;  // Of what the last view showed.
     std::int64_t images = 0;
     PicoUsd rent = 0;
     for (std::size_t i = candidates.size(); i-- > 0;) {
       const Observation& observation = *candidates[i].observation;
       saving += candidates[i].saving;
+      if (observation.sequence < last_->message_count) {
+        cached_saving += candidates[i].saving;
+      }
       images += observation.result.image_count;
-      rent += candidates[i].rent;
+      rent = SaturatingAdd(rent, candidates[i].rent);
       const bool starts_batch =
           i == 0 || candidates[i - 1].observation->turn != observation.turn;
       if (!starts_batch) continue;
       const std::int64_t rewritten = std::max<std::int64_t>(
-          0, prompt_tokens() - saving - CachedBefore(observation, images) -
-                 appended);
-      const PicoUsd price = rewritten * (prices_.write - prices_.read);
-      if (rent < price || saving < policy_.reclaim_tokens_min) continue;
+          0, cached - cached_saving - CachedBefore(observation, images));
+      const PicoUsd price =
+          SaturatingMultiply(rewritten, prices_.write - prices_.read);
+      if (!HasRipened(rent, price) || saving < policy_.reclaim_tokens_min) {
+        continue;
+      }
       if (!best.has_value() || rent - price >= best->rent - best->price) {
         best = Suffix{.begin = i, .price = price, .rent = rent};
       }
@@ -266,7 +305,12 @@ class Planner {
     if (prompt_tokens() <= policy_.threshold_tokens) return;
     std::int64_t tokens = prompt_tokens();
     std::size_t count = 0;
-    while (count < candidates.size() && tokens > policy_.low_water_tokens) {
+    const auto in_batch = [&] {
+      return count > 0 && candidates[count].observation->turn ==
+                              candidates[count - 1].observation->turn;
+    };
+    while (count < candidates.size() &&
+           (tokens > policy_.low_water_tokens || in_batch())) {
       tokens -= candidates[count++].saving;
     }
     candidates.resize(count);
@@ -285,7 +329,7 @@ class Planner {
     std::vector<Candidate> forced = Candidates();
     for (const Candidate& mask : forced) tokens -= mask.saving;
     const auto& all = session_.observations();
-    auto next = static_cast<std::size_t>(eligible_count_);
+    std::size_t next = old_count_;
     while (tokens > most && next < all.size()) {
       const std::size_t end = BatchEnd(next);
       if (!IsOldEnough(end, all[next].turn, kKeepObservationsMin, 0)) break;
@@ -299,6 +343,8 @@ class Planner {
     if (forced.size() == masks_.size()) return;
     masks_ = std::move(forced);
     reason_ = BreakReason::kWindow;
+    price_ = 0;
+    rent_ = 0;
   }
 
   ViewServed Record() {
@@ -307,7 +353,8 @@ class Planner {
     record.model = request_.model;
     record.message_count = session_.message_count();
     record.is_new_call = is_new_call_;
-    record.eligible_count = eligible_count_;
+    record.eligible_count = std::max(session_.eligible_count(),
+                                     static_cast<std::int64_t>(old_count_));
     record.read_price = read_price_;
     record.break_reason = reason_;
     record.break_price = price_;
@@ -359,7 +406,8 @@ class Planner {
       if (message.role != Role::kAssistant) continue;
       record.output_tokens += message.tokens.total();
     }
-    record.output_cost = record.output_tokens * prices_.output;
+    record.output_cost =
+        SaturatingMultiply(record.output_tokens, prices_.output);
   }
 
   const Session& session_;
@@ -369,7 +417,7 @@ class Planner {
   const std::optional<ViewServed>& last_;
   const bool is_new_call_;
   const PicoUsd read_price_;
-  const std::int64_t eligible_count_;
+  const std::size_t old_count_;
 
   std::vector<Candidate> masks_;
   BreakReason reason_ = BreakReason::kNone;
@@ -399,9 +447,8 @@ std::int64_t FrontierOf(const Session& session, const Policy& policy,
   }
   for (auto i = static_cast<std::size_t>(session.eligible_count());
        i < session.observations().size(); ++i) {
-    if (session.observations()[i].result.maskable) {
-      return session.observations()[i].sequence;
-    }
+    const std::optional<Candidate> mask = MaskOf(session, policy, prices, i);
+    if (mask.has_value()) return mask->observation->sequence;
   }
   return session.message_count();
 }

@@ -30,17 +30,17 @@ struct ViewRequest {
 // that is returned has to be stored, and applied to the session, before the
 // view is served.
 //
-// The decision (DESIGN.md section 6). With the price `write` of a token that
-// the provider has to write to its cache, and `read` of one that it finds
-// there, a break costs `write - read` for each token behind the first changed
-// one that would otherwise have been found, once; and every later call saves
-// `read` for each token that it removed. How many calls will follow is not
-// known. So each eligible observation accrues as rent what masking it would
-// have saved so far, and a break is made when the rent of what it would mask
-// has reached its price: the ski-rental rule, which never pays more than twice
-// what the best schedule would have paid. Of all starting points the one with
-// the largest surplus is taken, and everything eligible behind it is masked in
-// the same break.
+// The decision. With the price `write` of a token that the provider has to
+// write to its cache, and `read` of one that it finds there, a break costs
+// `write - read` for each token behind the first changed one that would
+// otherwise have been found, once; and every later call saves `read` for each
+// token that it removed. How many calls will follow is not known. So each
+// eligible observation accrues as rent what masking it would have saved so far,
+// and a break is made when the rent of what it would mask has reached its
+// price, or the policy's percentage of it. At 100 that is the ski-rental rule,
+// which never pays more than twice what the best schedule would have paid. Of
+// all starting points the one with the largest surplus is taken, and everything
+// eligible behind it is masked in the same break.
 //
 // A break is free, and everything eligible is masked, if nothing of the last
 // view is in the cache any more; it is forced if the view would not fit the
@@ -48,9 +48,10 @@ struct ViewRequest {
 //
 // An observation is eligible if it is older than what the policy keeps, an
 // assistant message follows it, its whole batch is eligible, its format lets a
-// placeholder stand in its place, and the placeholder is smaller than it is. On
-// a model whose reasoning is bound to its prefix, it must also have no signed
-// reasoning behind it, since the provider would refuse that.
+// placeholder stand in its place, and the placeholder is smaller than it is, in
+// tokens and in bytes; it has at least kMaskableTokensMin. On a model whose
+// reasoning is bound to its prefix, it must also have no signed reasoning
+// behind it, since the provider would refuse that.
 //
 // Deterministic: equal arguments give equal records, on any machine. Pure:
 // reads no clock, store or global, and may be called from any thread.

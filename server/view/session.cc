@@ -25,14 +25,12 @@
 #include "server/base/status.h"
 #include "server/formats/format.h"
 #include "server/model/message.h"
+#include "server/model/money.h"
 #include "server/model/record.h"
 #include "server/tokens/token_counter.h"
 
 namespace clerestory {
 namespace {
-
-// An observation of fewer tokens can save nothing: no placeholder is shorter.
-constexpr std::int64_t kMaskableTokensMin = 8;
 
 // Memory that a message and an observation take beside their bytes.
 constexpr std::int64_t kMessageMemoryBytes = sizeof(SessionMessage) + 64;
@@ -51,9 +49,37 @@ absl::Status AtMessage(const absl::Status& status, std::size_t index) {
                    {{"field", field}});
 }
 
+void Add(std::int64_t part, std::int64_t& sum) {
+  sum = SaturatingAdd(sum, part);
+}
+
+void Add(const CallTokens& part, CallTokens& sum) {
+  Add(part.read, sum.read);
+  Add(part.written, sum.written);
+}
+
+void Add(const StageTokens& part, StageTokens& sum) {
+  Add(part.user, sum.user);
+  Add(part.assistant, sum.assistant);
+  Add(part.calls, sum.calls);
+  Add(part.observations, sum.observations);
+}
+
+void AddCall(const ViewServed& call, Ledger& ledger) {
+  Add(call.preamble_tokens, ledger.preamble_tokens);
+  Add(call.raw_tokens, ledger.raw_tokens);
+  Add(call.view_tokens, ledger.view_tokens);
+  Add(call.raw_call, ledger.raw_call);
+  Add(call.view_call, ledger.view_call);
+  Add(call.raw_cost, ledger.raw_cost);
+  Add(call.view_cost, ledger.view_cost);
+  Add(call.output_tokens, ledger.output_tokens);
+  Add(call.output_cost, ledger.output_cost);
+}
+
 void AddIfPresent(const std::optional<std::int64_t>& part,
                   std::optional<std::int64_t>& sum) {
-  if (part.has_value()) sum = sum.value_or(0) + *part;
+  if (part.has_value()) sum = SaturatingAdd(sum.value_or(0), *part);
 }
 
 }  // namespace
@@ -70,7 +96,7 @@ Session::Session(SessionHeader header, const TokenCounter& counter)
     : header_(std::move(header)), counter_(counter) {}
 
 absl::StatusOr<std::vector<ParsedMessage>> Session::CheckAppend(
-    const std::vector<Bytes>& messages) const {
+    const std::vector<Bytes>& messages, std::size_t first_index) const {
   std::vector<ParsedMessage> all;
   all.reserve(messages.size());
   std::unordered_set<std::string> new_calls;
@@ -82,14 +108,14 @@ absl::StatusOr<std::vector<ParsedMessage>> Session::CheckAppend(
                     Reason::kMessageTooLarge,
                     absl::StrCat(message.size(), " bytes, at most ",
                                  kMessageBytesMax, " are accepted")),
-          i);
+          first_index + i);
     }
     absl::StatusOr<ParsedMessage> parsed = adapter().Parse(message, counter_);
-    if (!parsed.ok()) return AtMessage(parsed.status(), i);
+    if (!parsed.ok()) return AtMessage(parsed.status(), first_index + i);
     if (parsed->tokens.total() > kTokensMax) {
       return AtMessage(MakeError(absl::StatusCode::kInvalidArgument,
                                  Reason::kMessageTooLarge, "too many tokens"),
-                       i);
+                       first_index + i);
     }
     for (const ParsedCall& call : parsed->calls) new_calls.insert(call.id);
     for (std::size_t r = 0; r < parsed->results.size(); ++r) {
@@ -102,7 +128,7 @@ absl::StatusOr<std::vector<ParsedMessage>> Session::CheckAppend(
                                    " answers no call of this session; append "
                                    "the assistant message with the call "
                                    "first")),
-            i);
+            first_index + i);
       }
     }
     all.push_back(*std::move(parsed));
@@ -146,6 +172,7 @@ void Session::Append(const MessageAppended& record, ParsedMessage parsed) {
   raw_tokens_ += parsed.tokens;
   view_tokens_ += parsed.tokens.total();
   const auto bytes = static_cast<std::int64_t>(record.message->size());
+  history_bytes_ += bytes;
   view_bytes_ += bytes;
   memory_bytes_ += bytes + kMessageMemoryBytes;
   messages_.push_back(std::move(message));
@@ -156,25 +183,20 @@ void Session::Apply(const ViewServed& record) {
   if (record.is_new_call) {
     AdvanceEligible(record);
     ++ledger_.call_count;
-    ledger_.preamble_tokens += record.preamble_tokens;
-    ledger_.raw_tokens += record.raw_tokens;
-    ledger_.view_tokens += record.view_tokens;
-    ledger_.raw_call.read += record.raw_call.read;
-    ledger_.raw_call.written += record.raw_call.written;
-    ledger_.view_call.read += record.view_call.read;
-    ledger_.view_call.written += record.view_call.written;
-    ledger_.raw_cost += record.raw_cost;
-    ledger_.view_cost += record.view_cost;
-    ledger_.output_tokens += record.output_tokens;
-    ledger_.output_cost += record.output_cost;
+    AddCall(record, ledger_);
   }
-  ++ledger_.breaks.at(static_cast<std::size_t>(record.break_reason));
+  if (record.break_reason != BreakReason::kNone) {
+    ++ledger_.breaks.at(static_cast<std::size_t>(record.break_reason));
+  }
   if (!record.masks.empty()) {
     for (const Mask& mask : record.masks) SetMask(mask, record);
     Render(record.masks.front().sequence);
   }
+  if (record.is_new_call || !record.masks.empty()) {
+    view_before_count_ = last_view_.has_value() ? last_view_->message_count : 0;
+    last_decision_ = record;
+  }
   last_view_ = record;
-  last_view_->masks.clear();
   ++version_;
 }
 
@@ -187,10 +209,12 @@ void Session::Apply(const UsageReported& record) {
 void Session::Apply(const SessionClosed& record) {
   header_.outcome = record.outcome;
   header_.close_time = record.time;
+  is_closed_ = true;
   ++version_;
 }
 
 absl::Status Session::Replay(const Record& record) {
+  if (is_closed_) return Corrupt("a record behind its end");
   if (const auto* appended = std::get_if<MessageAppended>(&record)) {
     absl::StatusOr<std::vector<ParsedMessage>> parsed =
         CheckAppend({appended->message});
@@ -199,22 +223,7 @@ absl::Status Session::Replay(const Record& record) {
     return absl::OkStatus();
   }
   if (const auto* view = std::get_if<ViewServed>(&record)) {
-    if (view->message_count < 0 || view->message_count > message_count()) {
-      return Corrupt("a view of messages that it does not have");
-    }
-    for (const Mask& mask : view->masks) {
-      if (mask.sequence < 0 || mask.sequence >= view->message_count ||
-          mask.index < 0 ||
-          static_cast<std::size_t>(mask.index) >=
-              messages_[static_cast<std::size_t>(mask.sequence)]
-                  .observation_count) {
-        return Corrupt("a mask of an observation that it does not have");
-      }
-    }
-    if (view->eligible_count >
-        static_cast<std::int64_t>(observations_.size())) {
-      return Corrupt("more eligible observations than it has");
-    }
+    CLERESTORY_RETURN_IF_ERROR(CheckView(*view));
     Apply(*view);
     return absl::OkStatus();
   }
@@ -230,6 +239,39 @@ absl::Status Session::Replay(const Record& record) {
   return absl::OkStatus();
 }
 
+absl::Status Session::CheckView(const ViewServed& view) const {
+  if (view.message_count != message_count()) {
+    return Corrupt("a view of other messages than it has");
+  }
+  if (view.eligible_count > static_cast<std::int64_t>(observations_.size())) {
+    return Corrupt("more eligible observations than it has");
+  }
+  if (static_cast<std::size_t>(view.break_reason) >= ledger_.breaks.size()) {
+    return Corrupt("a break without a known reason");
+  }
+  std::size_t next = 0;
+  for (const Mask& mask : view.masks) {
+    if (mask.sequence < 0 || mask.sequence >= message_count()) {
+      return Corrupt("a mask in a message that it does not have");
+    }
+    const SessionMessage& message =
+        messages_[static_cast<std::size_t>(mask.sequence)];
+    if (mask.index < 0 ||
+        static_cast<std::size_t>(mask.index) >= message.observation_count) {
+      return Corrupt("a mask of an observation that it does not have");
+    }
+    const std::size_t i =
+        message.first_observation + static_cast<std::size_t>(mask.index);
+    if (i < next) return Corrupt("masks that are not in order");
+    if (observations_[i].placeholder.has_value() ||
+        observations_[i].result.content.size == 0) {
+      return Corrupt("a mask of what is masked, or has no content");
+    }
+    next = i + 1;
+  }
+  return absl::OkStatus();
+}
+
 void Session::AdvanceEligible(const ViewServed& view) {
   for (; eligible_count_ < view.eligible_count; ++eligible_count_) {
     const auto i = static_cast<std::size_t>(eligible_count_);
@@ -240,7 +282,7 @@ void Session::AdvanceEligible(const ViewServed& view) {
       candidates_.push_back(i);
     }
   }
-  read_price_sum_ += view.read_price;
+  read_price_sum_ = SaturatingAdd(read_price_sum_, view.read_price);
 }
 
 void Session::SetMask(const Mask& mask, const ViewServed& view) {

@@ -24,6 +24,10 @@
 
 namespace clerestory {
 
+// An observation of fewer tokens is never masked: no placeholder worth reading
+// is smaller.
+inline constexpr std::int64_t kMaskableTokensMin = 8;
+
 // A tool result of the history.
 struct Observation {
   std::int64_t sequence = 0;  // Of the message that holds it.
@@ -76,7 +80,7 @@ struct Ledger {
   PicoUsd view_cost = 0;
   std::int64_t output_tokens = 0;
   PicoUsd output_cost = 0;
-  std::array<std::int64_t, 6> breaks = {};  // By BreakReason.
+  std::array<std::int64_t, 6> breaks = {};  // By BreakReason; none is none.
   std::int64_t mask_count = 0;
   std::int64_t usage_count = 0;
   // Sums of what was reported; a class that never was stays absent.
@@ -95,13 +99,14 @@ class Session {
   Session(SessionHeader header, const TokenCounter& counter);
 
   // Checks `messages` for appending behind the history, all or none, and
-  // returns what their adapter found in them.
+  // returns what their adapter found in them. To the client they are the
+  // messages from `first_index` on.
   //
   // INVALID_ARGUMENT with the metadata `field` ("messages[2]"):
   // kMessageTooLarge, kMessageInvalid, or kResultWithoutCall for a result that
   // answers no call of the history. Pure.
   absl::StatusOr<std::vector<ParsedMessage>> CheckAppend(
-      const std::vector<Bytes>& messages) const;
+      const std::vector<Bytes>& messages, std::size_t first_index = 0) const;
 
   // Adds a message that CheckAppend accepted.
   void Append(const MessageAppended& record, ParsedMessage parsed);
@@ -131,14 +136,21 @@ class Session {
   std::int64_t turn_count() const { return turn_count_; }
   // Tokens of the history, by stage.
   const StageTokens& raw_tokens() const { return raw_tokens_; }
+  // Bytes of the history.
+  std::int64_t history_bytes() const { return history_bytes_; }
   // Tokens and bytes of the history as the last view shows it, with what was
   // appended since.
   std::int64_t view_tokens() const { return view_tokens_; }
   std::int64_t view_bytes() const { return view_bytes_; }
   // About how much memory it takes.
   std::int64_t memory_bytes() const { return memory_bytes_; }
-  // The view that was served last, without its masks; nothing before the first.
+  // The view that was served last; nothing before the first.
   const std::optional<ViewServed>& last_view() const { return last_view_; }
+  // What was decided when it was served for the first time: asking for it again
+  // decides nothing new, and is answered in the same way.
+  const ViewServed& last_decision() const { return last_decision_; }
+  // How many messages the view before that one had; 0 if it was the first.
+  std::int64_t view_before_count() const { return view_before_count_; }
   // The sum of read prices over all calls: an eligible token's rent is what was
   // added since it became eligible.
   PicoUsd read_price_sum() const { return read_price_sum_; }
@@ -159,6 +171,8 @@ class Session {
   std::int64_t ViewTokens(std::int64_t count) const;
 
  private:
+  // Whether `view` can follow what was applied.
+  absl::Status CheckView(const ViewServed& view) const;
   void SetMask(const Mask& mask, const ViewServed& view);
   // Renders messages and sums anew from the message `first` on.
   void Render(std::int64_t first);
@@ -172,12 +186,17 @@ class Session {
   std::unordered_map<std::string, std::string> tool_of_call_;
   Ledger ledger_;
   std::int64_t version_ = 0;
+  // The last record was applied; the header may have said so before.
+  bool is_closed_ = false;
   std::int64_t turn_count_ = 0;
   StageTokens raw_tokens_;
+  std::int64_t history_bytes_ = 0;
   std::int64_t view_tokens_ = 0;
   std::int64_t view_bytes_ = 0;
   std::int64_t memory_bytes_ = 0;
   std::optional<ViewServed> last_view_;
+  ViewServed last_decision_;
+  std::int64_t view_before_count_ = 0;
   PicoUsd read_price_sum_ = 0;
   std::int64_t eligible_count_ = 0;
   std::vector<std::size_t> candidates_;

@@ -42,8 +42,7 @@ View DescribeView(const Session& session, ViewServed decision,
   }
   view.frontier = frontier;
   for (const std::int64_t end :
-       {view.frontier, stable == last_count ? stable : 0,
-        session.message_count()}) {
+       {view.frontier, stable, session.message_count()}) {
     if (end > 0) view.cache_marks.push_back(end - 1);
   }
   std::sort(view.cache_marks.begin(), view.cache_marks.end());

@@ -35,8 +35,10 @@ struct View {
   // The sequence of the first message that a later break may still change.
   std::int64_t frontier = 0;
   // After which messages the client should place cache marks, by sequence, in
-  // order, at most three: the end of what no break will change, the end of the
-  // view before if it still begins this one, and the end.
+  // order, at most three: the end of what no break will change, the end of what
+  // this view has in common with the one before it, and the end. Without the
+  // second, a provider that looks back only a few blocks from a mark would not
+  // find what stands before a break.
   std::vector<std::int64_t> cache_marks;
   // What was decided, with its masks.
   ViewServed decision;

@@ -1,0 +1,207 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/formats/usage.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/base/check.h"
+#include "server/base/limits.h"
+#include "server/base/reason.h"
+#include "server/base/status.h"
+#include "server/json/document.h"
+#include "server/model/message.h"
+#include "server/model/record.h"
+
+namespace clerestory {
+namespace {
+
+using Count = std::optional<std::int64_t>;
+
+constexpr Count Usage::* kClasses[] = {
+    &Usage::input_uncached, &Usage::cache_read, &Usage::cache_write,
+    &Usage::output,         &Usage::reasoning,
+};
+
+absl::Status InvalidUsage(absl::string_view field, absl::string_view what) {
+  return MakeError(absl::StatusCode::kInvalidArgument, Reason::kUsageInvalid,
+                   absl::StrCat(field, ": ", what),
+                   {{"field", std::string(field)}});
+}
+
+absl::Status CheckCount(const Count& count, absl::string_view field) {
+  if (!count.has_value() || (*count >= 0 && *count <= kTokensMax)) {
+    return absl::OkStatus();
+  }
+  return InvalidUsage(
+      field, absl::StrCat("expected a whole number from 0 to ", kTokensMax));
+}
+
+bool IsAbsent(const json::Value& value) {
+  return !value.exists() || value.is(json::Kind::kNull);
+}
+
+// An object of the usage, and what it is called in errors.
+struct Part {
+  json::Value object;
+  std::string path;
+};
+
+absl::StatusOr<Count> CountAt(const Part& part, absl::string_view name) {
+  const json::Value value = part.object[name];
+  if (IsAbsent(value)) return Count();
+  // What is no integer of 64 bits is out of range too.
+  const Count count = value.integer().value_or(-1);
+  CLERESTORY_RETURN_IF_ERROR(
+      CheckCount(count, absl::StrCat(part.path, ".", name)));
+  return count;
+}
+
+// The object `name`; one without members if it is absent.
+absl::StatusOr<Part> PartAt(const Part& part, absl::string_view name) {
+  Part child{.object = part.object[name],
+             .path = absl::StrCat(part.path, ".", name)};
+  if (!IsAbsent(child.object) && !child.object.is_object()) {
+    return InvalidUsage(child.path, "expected an object");
+  }
+  return child;
+}
+
+absl::StatusOr<Count> CountAt(const Part& part, absl::string_view object,
+                              absl::string_view name) {
+  CLERESTORY_ASSIGN_OR_RETURN(const Part child, PartAt(part, object));
+  return CountAt(child, name);
+}
+
+// The sum of both, absent if both are.
+Count Sum(const Count& a, const Count& b) {
+  if (!a.has_value()) return b;
+  return *a + b.value_or(0);
+}
+
+// --- Anthropic (anthropic-sdk-python, types/usage.py, 2026-08) ---------------
+
+absl::StatusOr<Count> CacheCreation(const Part& part) {
+  CLERESTORY_ASSIGN_OR_RETURN(const Count total,
+                              CountAt(part, "cache_creation_input_tokens"));
+  if (total.has_value()) return total;
+  CLERESTORY_ASSIGN_OR_RETURN(const Part by_ttl,
+                              PartAt(part, "cache_creation"));
+  CLERESTORY_ASSIGN_OR_RETURN(const Count five_minutes,
+                              CountAt(by_ttl, "ephemeral_5m_input_tokens"));
+  CLERESTORY_ASSIGN_OR_RETURN(const Count one_hour,
+                              CountAt(by_ttl, "ephemeral_1h_input_tokens"));
+  const Count sum = Sum(five_minutes, one_hour);
+  CLERESTORY_RETURN_IF_ERROR(CheckCount(sum, by_ttl.path));
+  return sum;
+}
+
+// The usage as a whole, or one of its iterations.
+absl::StatusOr<Usage> AnthropicPart(const Part& part) {
+  Usage usage;
+  CLERESTORY_ASSIGN_OR_RETURN(usage.input_uncached,
+                              CountAt(part, "input_tokens"));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.cache_read,
+                              CountAt(part, "cache_read_input_tokens"));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.cache_write, CacheCreation(part));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.output, CountAt(part, "output_tokens"));
+  CLERESTORY_ASSIGN_OR_RETURN(
+      usage.reasoning,
+      CountAt(part, "output_tokens_details", "thinking_tokens"));
+  return usage;
+}
+
+// Adds the iterations. A class that none of them tells is taken from the whole.
+absl::StatusOr<Usage> AnthropicUsage(const Part& part) {
+  CLERESTORY_ASSIGN_OR_RETURN(const Usage whole, AnthropicPart(part));
+  const json::Value iterations = part.object["iterations"];
+  if (IsAbsent(iterations)) return whole;
+  const std::string path = absl::StrCat(part.path, ".iterations");
+  if (!iterations.is_array()) return InvalidUsage(path, "expected an array");
+  Usage sum;
+  std::size_t index = 0;
+  for (const json::Value& iteration : iterations.children()) {
+    const Part child{.object = iteration,
+                     .path = absl::StrCat(path, "[", index, "]")};
+    if (!iteration.is_object()) {
+      return InvalidUsage(child.path, "expected an object");
+    }
+    CLERESTORY_ASSIGN_OR_RETURN(const Usage usage, AnthropicPart(child));
+    for (const auto member : kClasses) {
+      sum.*member = Sum(sum.*member, usage.*member);
+      CLERESTORY_RETURN_IF_ERROR(CheckCount(sum.*member, path));
+    }
+    ++index;
+  }
+  for (const auto member : kClasses) {
+    if (!(sum.*member).has_value()) sum.*member = whole.*member;
+  }
+  return sum;
+}
+
+// --- OpenAI (openai-python, types/completion_usage.py, 2026-08) --------------
+
+absl::StatusOr<Usage> OpenaiUsage(const Part& part) {
+  Usage usage;
+  CLERESTORY_ASSIGN_OR_RETURN(const Count prompt,
+                              CountAt(part, "prompt_tokens"));
+  CLERESTORY_ASSIGN_OR_RETURN(const Part details,
+                              PartAt(part, "prompt_tokens_details"));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.cache_read,
+                              CountAt(details, "cached_tokens"));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.cache_write,
+                              CountAt(details, "cache_write_tokens"));
+  if (prompt.has_value()) {
+    usage.input_uncached =
+        *prompt - usage.cache_read.value_or(0) - usage.cache_write.value_or(0);
+    if (*usage.input_uncached < 0) {
+      return InvalidUsage(absl::StrCat(part.path, ".prompt_tokens"),
+                          "fewer than the cached and written ones among them");
+    }
+  }
+  CLERESTORY_ASSIGN_OR_RETURN(usage.output, CountAt(part, "completion_tokens"));
+  CLERESTORY_ASSIGN_OR_RETURN(
+      usage.reasoning,
+      CountAt(part, "completion_tokens_details", "reasoning_tokens"));
+  return usage;
+}
+
+}  // namespace
+
+absl::StatusOr<Usage> ParseUsage(Format format, absl::string_view json) {
+  CLERESTORY_CHECK(format != Format::kUnspecified);
+  // Down to iterations[].cache_creation.ephemeral_5m_input_tokens.
+  const absl::StatusOr<json::Document> document =
+      json::Document::Parse(json, {.depth_max = kJsonDepthMax,
+                                   .tree_depth = 5,
+                                   .tree_size_max = kJsonValuesMax});
+  if (!document.ok()) {
+    return InvalidUsage("usage", document.status().message());
+  }
+  const Part root{.object = document->root(), .path = "usage"};
+  if (!root.object.is_object()) {
+    return InvalidUsage(root.path, "expected a JSON object");
+  }
+  return format == Format::kAnthropicMessages ? AnthropicUsage(root)
+                                              : OpenaiUsage(root);
+}
+
+absl::Status CheckUsage(const Usage& usage) {
+  CLERESTORY_RETURN_IF_ERROR(
+      CheckCount(usage.input_uncached, "usage.input_uncached_tokens"));
+  CLERESTORY_RETURN_IF_ERROR(
+      CheckCount(usage.cache_read, "usage.cache_read_tokens"));
+  CLERESTORY_RETURN_IF_ERROR(
+      CheckCount(usage.cache_write, "usage.cache_write_tokens"));
+  CLERESTORY_RETURN_IF_ERROR(CheckCount(usage.output, "usage.output_tokens"));
+  return CheckCount(usage.reasoning, "usage.reasoning_tokens");
+}
+
+}  // namespace clerestory

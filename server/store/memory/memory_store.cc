@@ -1,0 +1,80 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/store/memory/memory_store.h"
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/base/check.h"
+#include "server/base/mutex.h"
+#include "server/model/record.h"
+#include "server/store/session_store.h"
+#include "server/store/store_errors.h"
+
+namespace clerestory {
+
+absl::Status MemoryStore::Create(const SessionHeader& header) {
+  MutexLock lock(mutex_);
+  const auto [session, added] = sessions_.try_emplace(header.key);
+  if (!added) return SessionExistsError(header.key);
+  session->second.header = header;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StoredSession> MemoryStore::Read(const SessionKey& key) const {
+  MutexLock lock(mutex_);
+  const auto found = sessions_.find(key);
+  if (found == sessions_.end()) return SessionNotFoundError(key);
+  return found->second;
+}
+
+absl::Status MemoryStore::Write(const SessionKey& key,
+                                std::int64_t expected_version,
+                                const std::vector<Record>& records,
+                                Durability /*durability*/) {
+  CLERESTORY_CHECK(!records.empty());
+  MutexLock lock(mutex_);
+  const auto found = sessions_.find(key);
+  if (found == sessions_.end()) return SessionNotFoundError(key);
+  StoredSession& session = found->second;
+  if (static_cast<std::int64_t>(session.records.size()) != expected_version) {
+    return AppendConflictError(key);
+  }
+  session.records.insert(session.records.end(), records.begin(), records.end());
+  if (const auto* closed = std::get_if<SessionClosed>(&records.back())) {
+    session.header.outcome = closed->outcome;
+    session.header.close_time = closed->time;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MemoryStore::Delete(const SessionKey& key) {
+  MutexLock lock(mutex_);
+  return sessions_.erase(key) == 1 ? absl::OkStatus()
+                                   : SessionNotFoundError(key);
+}
+
+absl::StatusOr<std::vector<SessionHeader>> MemoryStore::List(
+    absl::string_view tenant, absl::string_view after,
+    std::int64_t limit) const {
+  CLERESTORY_CHECK(limit > 0);
+  const SessionKey from = {.tenant = std::string(tenant),
+                           .session = std::string(after)};
+  std::vector<SessionHeader> headers;
+  MutexLock lock(mutex_);
+  for (auto it = sessions_.upper_bound(from);
+       it != sessions_.end() && it->first.tenant == from.tenant &&
+       static_cast<std::int64_t>(headers.size()) < limit;
+       ++it) {
+    headers.push_back(it->second.header);
+  }
+  return headers;
+}
+
+}  // namespace clerestory

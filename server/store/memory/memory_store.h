@@ -1,0 +1,41 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_STORE_MEMORY_MEMORY_STORE_H_
+#define CLERESTORY_SERVER_STORE_MEMORY_MEMORY_STORE_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/base/mutex.h"
+#include "server/model/record.h"
+#include "server/store/session_store.h"
+
+namespace clerestory {
+
+// Keeps sessions in memory, for tests and trials: nothing survives the process,
+// and nothing ever fails for lack of space or a disk. Safe from any thread.
+class MemoryStore final : public SessionStore {
+ public:
+  absl::Status Create(const SessionHeader& header) override;
+  absl::StatusOr<StoredSession> Read(const SessionKey& key) const override;
+  absl::Status Write(const SessionKey& key, std::int64_t expected_version,
+                     const std::vector<Record>& records,
+                     Durability durability) override;
+  absl::Status Delete(const SessionKey& key) override;
+  absl::StatusOr<std::vector<SessionHeader>> List(
+      absl::string_view tenant, absl::string_view after,
+      std::int64_t limit) const override;
+
+ private:
+  mutable Mutex mutex_;
+  std::map<SessionKey, StoredSession> sessions_ CLERESTORY_GUARDED_BY(mutex_);
+};
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_STORE_MEMORY_MEMORY_STORE_H_

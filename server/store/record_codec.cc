@@ -1,0 +1,341 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/store/record_codec.h"
+
+#include <zlib.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "clerestory/storage/v1/record.pb.h"
+#include "google/protobuf/message_lite.h"
+#include "server/base/check.h"
+#include "server/base/reason.h"
+#include "server/base/status.h"
+#include "server/model/message.h"
+#include "server/model/record.h"
+#include "server/store/store_errors.h"
+
+namespace clerestory {
+namespace {
+
+namespace pb = ::clerestory::storage::v1;
+
+constexpr std::size_t kVersionBytes = 1;
+constexpr std::size_t kFrameBytes = 5;
+
+std::uint32_t Checksum(absl::string_view frame) {
+  const auto* const bytes = reinterpret_cast<const Bytef*>(frame.data());
+  const uLong version = crc32_z(0, bytes, kVersionBytes);
+  return static_cast<std::uint32_t>(
+      crc32_z(version, bytes + kFrameBytes, frame.size() - kFrameBytes));
+}
+
+std::string Encode(const google::protobuf::MessageLite& message) {
+  const std::size_t size = message.ByteSizeLong();
+  std::string frame(kFrameBytes + size, '\0');
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(frame.data());
+  message.SerializeWithCachedSizesToArray(bytes + kFrameBytes);
+  bytes[0] = kRecordFormatVersion;
+  const std::uint32_t checksum = Checksum(frame);
+  for (std::size_t i = 0; i < 4; ++i) {
+    bytes[kVersionBytes + i] = static_cast<std::uint8_t>(checksum >> (8 * i));
+  }
+  return frame;
+}
+
+enum class Decoded { kOk, kDamaged, kNewer };
+
+Decoded Decode(absl::string_view frame, google::protobuf::MessageLite& into) {
+  if (frame.size() < kFrameBytes) return Decoded::kDamaged;
+  std::uint32_t checksum = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    checksum |= static_cast<std::uint32_t>(
+                    static_cast<std::uint8_t>(frame[kVersionBytes + i]))
+                << (8 * i);
+  }
+  if (checksum != Checksum(frame)) return Decoded::kDamaged;
+  const auto version = static_cast<std::uint8_t>(frame[0]);
+  if (version > kRecordFormatVersion) return Decoded::kNewer;
+  if (version == 0) return Decoded::kDamaged;
+  const absl::string_view message = frame.substr(kFrameBytes);
+  return into.ParseFromArray(message.data(), static_cast<int>(message.size()))
+             ? Decoded::kOk
+             : Decoded::kDamaged;
+}
+
+absl::Status NewerError() {
+  return MakeError(absl::StatusCode::kFailedPrecondition,
+                   Reason::kStoreUnavailable,
+                   "what is stored of the session has a newer format than this "
+                   "server knows; use a newer one");
+}
+
+// The conversions of enumerators are switches so that one which the storage
+// does not know cannot be written; reading one back is a cast, since the
+// numbers are the same.
+
+pb::Format ToStored(Format format) {
+  switch (format) {
+    case Format::kUnspecified:
+      return pb::FORMAT_UNSPECIFIED;
+    case Format::kAnthropicMessages:
+      return pb::FORMAT_ANTHROPIC_MESSAGES;
+    case Format::kOpenaiChat:
+      return pb::FORMAT_OPENAI_CHAT;
+  }
+  CLERESTORY_CHECK(false);
+  return pb::FORMAT_UNSPECIFIED;
+}
+
+pb::Outcome ToStored(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kOpen:
+      return pb::OUTCOME_UNSPECIFIED;
+    case Outcome::kResolved:
+      return pb::OUTCOME_RESOLVED;
+    case Outcome::kFailed:
+      return pb::OUTCOME_FAILED;
+    case Outcome::kAbandoned:
+      return pb::OUTCOME_ABANDONED;
+  }
+  CLERESTORY_CHECK(false);
+  return pb::OUTCOME_UNSPECIFIED;
+}
+
+pb::BreakReason ToStored(BreakReason reason) {
+  switch (reason) {
+    case BreakReason::kNone:
+      return pb::BREAK_REASON_UNSPECIFIED;
+    case BreakReason::kPays:
+      return pb::BREAK_REASON_PAYS;
+    case BreakReason::kCacheCold:
+      return pb::BREAK_REASON_CACHE_COLD;
+    case BreakReason::kModelChanged:
+      return pb::BREAK_REASON_MODEL_CHANGED;
+    case BreakReason::kWindow:
+      return pb::BREAK_REASON_WINDOW;
+    case BreakReason::kSchedule:
+      return pb::BREAK_REASON_SCHEDULE;
+  }
+  CLERESTORY_CHECK(false);
+  return pb::BREAK_REASON_UNSPECIFIED;
+}
+
+template <typename Model, typename Stored>
+Model FromStored(Stored stored) {
+  return static_cast<Model>(static_cast<int>(stored));
+}
+
+void ToStored(const StageTokens& from, pb::StageTokens& to) {
+  to.set_user(from.user);
+  to.set_assistant(from.assistant);
+  to.set_calls(from.calls);
+  to.set_observations(from.observations);
+}
+
+StageTokens FromStored(const pb::StageTokens& from) {
+  return {.user = from.user(),
+          .assistant = from.assistant(),
+          .calls = from.calls(),
+          .observations = from.observations()};
+}
+
+void ToStored(const CallTokens& from, pb::CallTokens& to) {
+  to.set_read(from.read);
+  to.set_written(from.written);
+}
+
+CallTokens FromStored(const pb::CallTokens& from) {
+  return {.read = from.read(), .written = from.written()};
+}
+
+void ToStored(const MessageAppended& from, pb::Record& record) {
+  CLERESTORY_CHECK(from.message != nullptr);
+  pb::MessageAppended& to = *record.mutable_message_appended();
+  to.set_time_micros(from.time);
+  to.set_message(*from.message);
+}
+
+MessageAppended FromStored(pb::MessageAppended& from) {
+  return {.time = from.time_micros(),
+          .message = std::make_shared<const std::string>(
+              std::move(*from.mutable_message()))};
+}
+
+void ToStored(const ViewServed& from, pb::Record& record) {
+  pb::ViewServed& to = *record.mutable_view_served();
+  to.set_time_micros(from.time);
+  to.set_model(from.model);
+  to.set_message_count(from.message_count);
+  to.set_is_new_call(from.is_new_call);
+  to.set_eligible_count(from.eligible_count);
+  to.set_read_price_pico_usd(from.read_price);
+  to.set_break_reason(ToStored(from.break_reason));
+  to.set_break_price_pico_usd(from.break_price);
+  to.set_break_rent_pico_usd(from.break_rent);
+  for (const Mask& mask : from.masks) {
+    pb::Mask& stored = *to.add_masks();
+    stored.set_sequence(mask.sequence);
+    stored.set_index(mask.index);
+    stored.set_placeholder(mask.placeholder);
+  }
+  to.set_preamble_tokens(from.preamble_tokens);
+  ToStored(from.raw_tokens, *to.mutable_raw_tokens());
+  ToStored(from.view_tokens, *to.mutable_view_tokens());
+  ToStored(from.raw_call, *to.mutable_raw_call());
+  ToStored(from.view_call, *to.mutable_view_call());
+  to.set_raw_cost_pico_usd(from.raw_cost);
+  to.set_view_cost_pico_usd(from.view_cost);
+  to.set_output_tokens(from.output_tokens);
+  to.set_output_cost_pico_usd(from.output_cost);
+}
+
+std::optional<ViewServed> FromStored(const pb::ViewServed& from) {
+  if (!pb::BreakReason_IsValid(from.break_reason())) return std::nullopt;
+  ViewServed to;
+  to.time = from.time_micros();
+  to.model = from.model();
+  to.message_count = from.message_count();
+  to.is_new_call = from.is_new_call();
+  to.eligible_count = from.eligible_count();
+  to.read_price = from.read_price_pico_usd();
+  to.break_reason = FromStored<BreakReason>(from.break_reason());
+  to.break_price = from.break_price_pico_usd();
+  to.break_rent = from.break_rent_pico_usd();
+  for (const pb::Mask& mask : from.masks()) {
+    to.masks.push_back({.sequence = mask.sequence(),
+                        .index = mask.index(),
+                        .placeholder = mask.placeholder()});
+  }
+  to.preamble_tokens = from.preamble_tokens();
+  to.raw_tokens = FromStored(from.raw_tokens());
+  to.view_tokens = FromStored(from.view_tokens());
+  to.raw_call = FromStored(from.raw_call());
+  to.view_call = FromStored(from.view_call());
+  to.raw_cost = from.raw_cost_pico_usd();
+  to.view_cost = from.view_cost_pico_usd();
+  to.output_tokens = from.output_tokens();
+  to.output_cost = from.output_cost_pico_usd();
+  return to;
+}
+
+void ToStored(const UsageReported& from, pb::Record& record) {
+  pb::UsageReported& to = *record.mutable_usage_reported();
+  to.set_time_micros(from.time);
+  to.set_model(from.model);
+  pb::Usage& usage = *to.mutable_usage();
+  if (from.usage.input_uncached) {
+    usage.set_input_uncached(*from.usage.input_uncached);
+  }
+  if (from.usage.cache_read) usage.set_cache_read(*from.usage.cache_read);
+  if (from.usage.cache_write) usage.set_cache_write(*from.usage.cache_write);
+  if (from.usage.output) usage.set_output(*from.usage.output);
+  if (from.usage.reasoning) usage.set_reasoning(*from.usage.reasoning);
+}
+
+UsageReported FromStored(const pb::UsageReported& from) {
+  UsageReported to;
+  to.time = from.time_micros();
+  to.model = from.model();
+  const pb::Usage& usage = from.usage();
+  if (usage.has_input_uncached()) {
+    to.usage.input_uncached = usage.input_uncached();
+  }
+  if (usage.has_cache_read()) to.usage.cache_read = usage.cache_read();
+  if (usage.has_cache_write()) to.usage.cache_write = usage.cache_write();
+  if (usage.has_output()) to.usage.output = usage.output();
+  if (usage.has_reasoning()) to.usage.reasoning = usage.reasoning();
+  return to;
+}
+
+void ToStored(const SessionClosed& from, pb::Record& record) {
+  pb::SessionClosed& to = *record.mutable_session_closed();
+  to.set_time_micros(from.time);
+  to.set_outcome(ToStored(from.outcome));
+}
+
+std::optional<SessionClosed> FromStored(const pb::SessionClosed& from) {
+  if (!pb::Outcome_IsValid(from.outcome())) return std::nullopt;
+  return SessionClosed{.time = from.time_micros(),
+                       .outcome = FromStored<Outcome>(from.outcome())};
+}
+
+std::optional<Record> FromStored(pb::Record& from) {
+  switch (from.kind_case()) {
+    case pb::Record::kMessageAppended:
+      return FromStored(*from.mutable_message_appended());
+    case pb::Record::kViewServed:
+      return FromStored(from.view_served());
+    case pb::Record::kUsageReported:
+      return FromStored(from.usage_reported());
+    case pb::Record::kSessionClosed:
+      return FromStored(from.session_closed());
+    case pb::Record::KIND_NOT_SET:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string EncodeHeader(const SessionHeader& header) {
+  pb::SessionHeader stored;
+  stored.set_tenant(header.key.tenant);
+  stored.set_session(header.key.session);
+  stored.set_format(ToStored(header.format));
+  stored.set_model(header.model);
+  stored.set_create_time_micros(header.create_time);
+  stored.set_outcome(ToStored(header.outcome));
+  stored.set_close_time_micros(header.close_time);
+  return Encode(stored);
+}
+
+std::string EncodeRecord(const Record& record) {
+  pb::Record stored;
+  std::visit([&stored](const auto& kind) { ToStored(kind, stored); }, record);
+  return Encode(stored);
+}
+
+absl::StatusOr<SessionHeader> DecodeHeader(absl::string_view value,
+                                           const SessionKey& key) {
+  pb::SessionHeader stored;
+  const Decoded decoded = Decode(value, stored);
+  if (decoded == Decoded::kNewer) return NewerError();
+  if (decoded == Decoded::kDamaged || stored.tenant() != key.tenant ||
+      stored.session() != key.session || !pb::Format_IsValid(stored.format()) ||
+      !pb::Outcome_IsValid(stored.outcome())) {
+    return HeaderCorruptError(key);
+  }
+  return SessionHeader{.key = key,
+                       .format = FromStored<Format>(stored.format()),
+                       .model = stored.model(),
+                       .create_time = stored.create_time_micros(),
+                       .outcome = FromStored<Outcome>(stored.outcome()),
+                       .close_time = stored.close_time_micros()};
+}
+
+absl::StatusOr<Record> DecodeRecord(absl::string_view value,
+                                    const SessionKey& key,
+                                    std::int64_t number) {
+  pb::Record stored;
+  const Decoded decoded = Decode(value, stored);
+  if (decoded == Decoded::kNewer) return NewerError();
+  if (decoded == Decoded::kOk) {
+    if (std::optional<Record> record = FromStored(stored)) {
+      return *std::move(record);
+    }
+  }
+  return RecordCorruptError(key, number);
+}
+
+}  // namespace clerestory

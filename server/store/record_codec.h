@@ -1,0 +1,53 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_STORE_RECORD_CODEC_H_
+#define CLERESTORY_SERVER_STORE_RECORD_CODEC_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/model/record.h"
+
+namespace clerestory {
+
+// Headers and records as the bytes that a store keeps. In every version, these
+// begin with
+//
+//   1 byte   the format version
+//   4 bytes  the CRC-32 (zlib's) of that byte and of all that follows these
+//            four, little-endian
+//
+// so that damage is told from what a newer server wrote. In version 1 a message
+// of `proto/clerestory/storage/v1/record.proto` follows.
+//
+// Everything here is pure and safe from any thread.
+
+// What is written. Raised with every change to the messages, however small:
+// what an older server does not know, it must not read and write back.
+inline constexpr std::uint8_t kRecordFormatVersion = 1;
+
+// Returns `header` as bytes.
+std::string EncodeHeader(const SessionHeader& header);
+
+// Returns `record` as bytes. REQUIRES: its message, if it has one, is not null.
+std::string EncodeRecord(const Record& record);
+
+// Returns the header of the session `key` that `value` encodes.
+//
+// DATA_LOSS with kRecordCorrupt if `value` is damaged, holds an enumerator that
+// does not exist or is the header of another session; FAILED_PRECONDITION with
+// kStoreUnavailable if it is whole and of a newer format. Neither quotes it.
+absl::StatusOr<SessionHeader> DecodeHeader(absl::string_view value,
+                                           const SessionKey& key);
+
+// Returns record `number` of the session `key`, which `value` encodes. Errors
+// as of DecodeHeader.
+absl::StatusOr<Record> DecodeRecord(absl::string_view value,
+                                    const SessionKey& key, std::int64_t number);
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_STORE_RECORD_CODEC_H_

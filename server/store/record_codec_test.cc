@@ -1,0 +1,224 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/store/record_codec.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/base/reason.h"
+#include "server/base/status.h"
+#include "server/model/message.h"
+#include "server/model/record.h"
+#include "tests/support/records.h"
+#include "tests/support/status_matchers.h"
+
+namespace clerestory {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const SessionKey kKey = {"tenant", "session"};
+
+const auto kCorrupt =
+    FailsWith(absl::StatusCode::kDataLoss, Reason::kRecordCorrupt);
+
+// The CRC-32 of zlib, PNG and Ethernet.
+std::uint32_t Crc32(const std::string& bytes) {
+  std::uint32_t crc = 0xffffffff;
+  for (const char byte : bytes) {
+    crc ^= static_cast<std::uint8_t>(byte);
+    for (int i = 0; i < 8; ++i) {
+      crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xedb88320 : 0);
+    }
+  }
+  return ~crc;
+}
+
+// A value with a right checksum.
+std::string Framed(char version, const std::string& message) {
+  const std::uint32_t sum = Crc32(version + message);
+  std::string value(1, version);
+  for (int i = 0; i < 4; ++i) {
+    value.push_back(static_cast<char>(sum >> (8 * i)));
+  }
+  return value + message;
+}
+
+// The same of version 1, with a message in hexadecimal.
+std::string Hex(const std::string& message) {
+  return Framed(1, absl::HexStringToBytes(message));
+}
+
+absl::StatusOr<Record> Decode(const std::string& value) {
+  return DecodeRecord(value, kKey, 7);
+}
+
+TEST(RecordCodecTest, RecordsOfEveryKindComeBack) {
+  std::vector<Record> records = FullRecords();
+  for (const Record& record : DefaultRecords()) records.push_back(record);
+  for (const Record& record : records) {
+    const auto decoded = Decode(EncodeRecord(record));
+    ASSERT_THAT(decoded, IsOk());
+    EXPECT_TRUE(SameRecord(*decoded, record)) << record.index();
+  }
+}
+
+TEST(RecordCodecTest, HeadersComeBack) {
+  SessionHeader header = OpenHeader({std::string("\0\xff", 2), "\xfe"});
+  header.outcome = Outcome::kResolved;
+  header.close_time = 5;
+  for (const SessionHeader& each : {header, SessionHeader{}}) {
+    const auto decoded = DecodeHeader(EncodeHeader(each), each.key);
+    ASSERT_THAT(decoded, IsOk());
+    EXPECT_EQ(*decoded, each);
+  }
+}
+
+TEST(RecordCodecTest, EveryEnumeratorComesBack) {
+  for (const BreakReason reason :
+       {BreakReason::kNone, BreakReason::kPays, BreakReason::kCacheCold,
+        BreakReason::kModelChanged, BreakReason::kWindow,
+        BreakReason::kSchedule}) {
+    ViewServed view;
+    view.break_reason = reason;
+    const auto decoded = Decode(EncodeRecord(view));
+    ASSERT_THAT(decoded, IsOk());
+    EXPECT_EQ(std::get<ViewServed>(*decoded), view);
+  }
+  for (const Outcome outcome : {Outcome::kOpen, Outcome::kResolved,
+                                Outcome::kFailed, Outcome::kAbandoned}) {
+    const SessionClosed closed = {.time = 1, .outcome = outcome};
+    const auto decoded = Decode(EncodeRecord(closed));
+    ASSERT_THAT(decoded, IsOk());
+    EXPECT_EQ(std::get<SessionClosed>(*decoded), closed);
+  }
+  for (const Format format : {Format::kUnspecified, Format::kAnthropicMessages,
+                              Format::kOpenaiChat}) {
+    SessionHeader header = OpenHeader(kKey);
+    header.format = format;
+    const auto decoded = DecodeHeader(EncodeHeader(header), kKey);
+    ASSERT_THAT(decoded, IsOk());
+    EXPECT_EQ(*decoded, header);
+  }
+}
+
+TEST(RecordCodecTest, UsageThatIsAbsentIsNotZero) {
+  for (int field = 0; field < 5; ++field) {
+    UsageReported reported;
+    Usage& usage = reported.usage;
+    (field == 0   ? usage.input_uncached
+     : field == 1 ? usage.cache_read
+     : field == 2 ? usage.cache_write
+     : field == 3 ? usage.output
+                  : usage.reasoning) = 0;
+    const auto decoded = Decode(EncodeRecord(reported));
+    ASSERT_THAT(decoded, IsOk());
+    EXPECT_EQ(std::get<UsageReported>(*decoded), reported) << field;
+  }
+}
+
+// The format is a promise to every later version.
+TEST(RecordCodecTest, TheBytesOfVersionOneDoNotChange) {
+  EXPECT_EQ(absl::BytesToHexString(EncodeRecord(
+                SessionClosed{.time = 300, .outcome = Outcome::kFailed})),
+            "01"
+            "9e2ce231"
+            "220508ac021002");
+  EXPECT_EQ(absl::BytesToHexString(EncodeHeader(OpenHeader({"t", "s"}))),
+            "01"
+            "97f6723b"
+            "0a0174"
+            "120173"
+            "1802"
+            "22076d6f64656c2d31"
+            "2881c097d1edff9603");
+}
+
+TEST(RecordCodecTest, AnyFlippedBitIsDamage) {
+  for (const Record& record : FullRecords()) {
+    const std::string value = EncodeRecord(record);
+    for (std::size_t bit = 0; bit < value.size() * 8; ++bit) {
+      std::string flipped = value;
+      flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+      ASSERT_THAT(Decode(flipped), kCorrupt) << bit;
+    }
+  }
+}
+
+TEST(RecordCodecTest, AnyMissingOrAddedByteIsDamage) {
+  for (const Record& record : FullRecords()) {
+    const std::string value = EncodeRecord(record);
+    for (std::size_t size = 0; size < value.size(); ++size) {
+      ASSERT_THAT(Decode(value.substr(0, size)), kCorrupt) << size;
+    }
+    ASSERT_THAT(Decode(value + '\0'), kCorrupt);
+  }
+}
+
+TEST(RecordCodecTest, DamageNamesSessionAndRecordAndQuotesNothing) {
+  std::string value = EncodeRecord(MessageRecord("secret"));
+  value.back() = '?';
+  const absl::Status record = Decode(value).status();
+  EXPECT_EQ(MetadataOf(record, "session_id"), "session");
+  EXPECT_EQ(MetadataOf(record, "record"), "7");
+  EXPECT_THAT(std::string(record.message()), Not(HasSubstr("secre")));
+
+  SessionHeader other = OpenHeader(kKey);
+  other.key.tenant = "secret";
+  const absl::Status header = DecodeHeader(EncodeHeader(other), kKey).status();
+  EXPECT_EQ(MetadataOf(header, "session_id"), "session");
+  EXPECT_EQ(MetadataOf(header, "record"), "header");
+  EXPECT_THAT(std::string(header.message()), Not(HasSubstr("secre")));
+}
+
+TEST(RecordCodecTest, TheHeaderOfAnotherSessionIsDamage) {
+  const std::string value = EncodeHeader(OpenHeader(kKey));
+  EXPECT_THAT(DecodeHeader(value, kKey), IsOk());
+  EXPECT_THAT(DecodeHeader(value, {"tenant", "sessio"}), kCorrupt);
+  EXPECT_THAT(DecodeHeader(value, {"tenan", "session"}), kCorrupt);
+}
+
+TEST(RecordCodecTest, AnUnknownEnumeratorIsDamage) {
+  // A SessionClosed of outcome 3, and of 4.
+  EXPECT_THAT(Decode(Hex("22021003")), IsOk());
+  EXPECT_THAT(Decode(Hex("22021004")), kCorrupt);
+  // A ViewServed of break reason 5, and of -1.
+  EXPECT_THAT(Decode(Hex("12023805")), IsOk());
+  EXPECT_THAT(Decode(Hex("120b38ffffffffffffffffff01")), kCorrupt);
+  // A header of format 2, and of 3; of outcome 3, and of 4.
+  const SessionKey key = {"t", "s"};
+  EXPECT_THAT(DecodeHeader(Hex("0a01741201731802"), key), IsOk());
+  EXPECT_THAT(DecodeHeader(Hex("0a01741201731803"), key), kCorrupt);
+  EXPECT_THAT(DecodeHeader(Hex("0a01741201733003"), key), IsOk());
+  EXPECT_THAT(DecodeHeader(Hex("0a01741201733004"), key), kCorrupt);
+}
+
+TEST(RecordCodecTest, ARecordOfNoKindIsDamage) {
+  EXPECT_THAT(Decode(Framed(1, "")), kCorrupt);
+  EXPECT_THAT(Decode(Framed(1, "no protobuf message")), kCorrupt);
+}
+
+TEST(RecordCodecTest, VersionZeroIsDamage) {
+  EXPECT_THAT(Decode(Framed(0, absl::HexStringToBytes("22021003"))), kCorrupt);
+}
+
+TEST(RecordCodecTest, ANewerFormatIsRefusedAndNotTakenForDamage) {
+  const auto refused = FailsWith(absl::StatusCode::kFailedPrecondition,
+                                 Reason::kStoreUnavailable);
+  EXPECT_THAT(Decode(Framed(kRecordFormatVersion + 1, "whatever")), refused);
+  EXPECT_THAT(DecodeHeader(Framed('\xff', ""), kKey), refused);
+}
+
+}  // namespace
+}  // namespace clerestory

@@ -1,0 +1,237 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/store/rocks/rocks_store.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rocksdb/db.h"
+#include "rocksdb/iterator.h"
+#include "rocksdb/options.h"
+#include "rocksdb/slice.h"
+#include "rocksdb/snapshot.h"
+#include "rocksdb/status.h"
+#include "rocksdb/write_batch.h"
+#include "server/base/check.h"
+#include "server/base/status.h"
+#include "server/model/record.h"
+#include "server/store/record_codec.h"
+#include "server/store/rocks/rocks_database.h"
+#include "server/store/rocks/rocks_errors.h"
+#include "server/store/rocks/rocks_keys.h"
+#include "server/store/rocks/rocks_options.h"
+#include "server/store/session_store.h"
+#include "server/store/store_errors.h"
+
+namespace clerestory {
+namespace {
+
+absl::string_view ToView(const rocksdb::Slice& slice) {
+  return {slice.data(), slice.size()};
+}
+
+// Finds the header of the session, as of `snapshot` unless that is null.
+absl::Status Find(rocksdb::DB& database, const SessionKey& key,
+                  const rocksdb::Snapshot* snapshot,
+                  rocksdb::PinnableSlice& header) {
+  rocksdb::ReadOptions options;
+  options.snapshot = snapshot;
+  const rocksdb::Status status = database.Get(
+      options, database.DefaultColumnFamily(), HeaderKey(key), &header);
+  if (status.IsNotFound()) return SessionNotFoundError(key);
+  return ReadError(status, HeaderCorruptError(key));
+}
+
+// `end` must outlive the iterator.
+std::unique_ptr<rocksdb::Iterator> NewIterator(
+    rocksdb::DB& database, const rocksdb::Slice& end,
+    const rocksdb::Snapshot* snapshot) {
+  rocksdb::ReadOptions options;
+  options.snapshot = snapshot;
+  options.iterate_upper_bound = &end;
+  return std::unique_ptr<rocksdb::Iterator>(database.NewIterator(options));
+}
+
+// OK if the session has `version` records; SessionNotFoundError if there is
+// none.
+absl::Status CheckVersion(rocksdb::DB& database, const SessionKey& key,
+                          std::int64_t version) {
+  bool as_expected = false;
+  if (version >= 0) {
+    // From the last record that should be there: it, and no other.
+    const RocksRange range = RecordRange(key);
+    const rocksdb::Slice end = range.end;
+    const std::unique_ptr<rocksdb::Iterator> it =
+        NewIterator(database, end, nullptr);
+    const std::string last = RecordKey(key, version == 0 ? 0 : version - 1);
+    it->Seek(last);
+    as_expected = version == 0 || (it->Valid() && it->key() == last);
+    if (version > 0 && as_expected) it->Next();
+    as_expected = as_expected && !it->Valid();
+    CLERESTORY_RETURN_IF_ERROR(
+        ReadError(it->status(), RecordCorruptError(key, version)));
+  }
+  // Where there is a record, there is a session.
+  if (as_expected && version > 0) return absl::OkStatus();
+  rocksdb::PinnableSlice header;
+  CLERESTORY_RETURN_IF_ERROR(Find(database, key, nullptr, header));
+  return as_expected ? absl::OkStatus() : AppendConflictError(key);
+}
+
+}  // namespace
+
+RocksStore::RocksStore(std::unique_ptr<RocksDatabase> database)
+    : database_(std::move(database)),
+      gate_([this] { return database_->stopped(); },
+            [this] { return database_->Reopen(); }) {}
+
+RocksStore::~RocksStore() = default;
+
+absl::StatusOr<std::unique_ptr<RocksStore>> RocksStore::Open(
+    const RocksOptions& options) {
+  CLERESTORY_ASSIGN_OR_RETURN(std::unique_ptr<RocksDatabase> database,
+                              RocksDatabase::Open(options));
+  return std::unique_ptr<RocksStore>(new RocksStore(std::move(database)));
+}
+
+absl::Status RocksStore::Create(const SessionHeader& header) {
+  return Change(
+      header.key, Durability::kSynced,
+      [&](rocksdb::DB& database, rocksdb::WriteBatch& batch) -> absl::Status {
+        rocksdb::PinnableSlice value;
+        const absl::Status found = Find(database, header.key, nullptr, value);
+        if (found.ok()) return SessionExistsError(header.key);
+        if (!absl::IsNotFound(found)) return found;
+        batch.Put(HeaderKey(header.key), EncodeHeader(header));
+        return absl::OkStatus();
+      });
+}
+
+absl::StatusOr<StoredSession> RocksStore::Read(const SessionKey& key) const {
+  CLERESTORY_ASSIGN_OR_RETURN(const std::shared_ptr<rocksdb::DB> database,
+                              database_->Use());
+  // Header and records as of one moment.
+  rocksdb::ManagedSnapshot snapshot(database.get());
+  rocksdb::PinnableSlice value;
+  CLERESTORY_RETURN_IF_ERROR(Find(*database, key, snapshot.snapshot(), value));
+  StoredSession session;
+  CLERESTORY_ASSIGN_OR_RETURN(session.header, DecodeHeader(ToView(value), key));
+
+  const RocksRange range = RecordRange(key);
+  const rocksdb::Slice end = range.end;
+  const std::unique_ptr<rocksdb::Iterator> it =
+      NewIterator(*database, end, snapshot.snapshot());
+  std::int64_t number = 0;
+  for (it->Seek(range.begin); it->Valid(); it->Next(), ++number) {
+    if (it->key() != RecordKey(key, number)) {
+      return RecordCorruptError(key, number);
+    }
+    CLERESTORY_ASSIGN_OR_RETURN(Record record,
+                                DecodeRecord(ToView(it->value()), key, number));
+    session.records.push_back(std::move(record));
+  }
+  CLERESTORY_RETURN_IF_ERROR(
+      ReadError(it->status(), RecordCorruptError(key, number)));
+  return session;
+}
+
+absl::Status RocksStore::Write(const SessionKey& key,
+                               std::int64_t expected_version,
+                               const std::vector<Record>& records,
+                               Durability durability) {
+  CLERESTORY_CHECK(!records.empty());
+  return Change(
+      key, durability,
+      [&](rocksdb::DB& database, rocksdb::WriteBatch& batch) -> absl::Status {
+        CLERESTORY_RETURN_IF_ERROR(
+            CheckVersion(database, key, expected_version));
+        std::int64_t number = expected_version;
+        for (const Record& record : records) {
+          batch.Put(RecordKey(key, number), EncodeRecord(record));
+          ++number;
+        }
+        if (const auto* closed = std::get_if<SessionClosed>(&records.back())) {
+          rocksdb::PinnableSlice value;
+          CLERESTORY_RETURN_IF_ERROR(Find(database, key, nullptr, value));
+          CLERESTORY_ASSIGN_OR_RETURN(SessionHeader header,
+                                      DecodeHeader(ToView(value), key));
+          header.outcome = closed->outcome;
+          header.close_time = closed->time;
+          batch.Put(HeaderKey(key), EncodeHeader(header));
+        }
+        return absl::OkStatus();
+      });
+}
+
+absl::Status RocksStore::Delete(const SessionKey& key) {
+  return Change(
+      key, Durability::kSynced,
+      [&](rocksdb::DB& database, rocksdb::WriteBatch& batch) -> absl::Status {
+        rocksdb::PinnableSlice value;
+        CLERESTORY_RETURN_IF_ERROR(Find(database, key, nullptr, value));
+        const RocksRange records = RecordRange(key);
+        batch.Delete(HeaderKey(key));
+        batch.DeleteRange(records.begin, records.end);
+        return absl::OkStatus();
+      });
+}
+
+absl::StatusOr<std::vector<SessionHeader>> RocksStore::List(
+    absl::string_view tenant, absl::string_view after,
+    std::int64_t limit) const {
+  CLERESTORY_CHECK(limit > 0);
+  CLERESTORY_ASSIGN_OR_RETURN(const std::shared_ptr<rocksdb::DB> database,
+                              database_->Use());
+  SessionKey last = {.tenant = std::string(tenant),
+                     .session = std::string(after)};
+  const RocksRange range = HeaderRange(tenant);
+  const rocksdb::Slice end = range.end;
+  const std::unique_ptr<rocksdb::Iterator> it =
+      NewIterator(*database, end, nullptr);
+  it->Seek(HeaderKey(last));
+  if (it->Valid() && it->key() == HeaderKey(last)) it->Next();
+  std::vector<SessionHeader> headers;
+  for (; it->Valid() && static_cast<std::int64_t>(headers.size()) < limit;
+       it->Next()) {
+    const std::optional<SessionKey> key = ParseHeaderKey(ToView(it->key()));
+    if (!key) return ListCorruptError(last);
+    CLERESTORY_ASSIGN_OR_RETURN(SessionHeader header,
+                                DecodeHeader(ToView(it->value()), *key));
+    last = *key;
+    headers.push_back(std::move(header));
+  }
+  CLERESTORY_RETURN_IF_ERROR(ReadError(it->status(), ListCorruptError(last)));
+  return headers;
+}
+
+absl::Status RocksStore::Change(
+    const SessionKey& key, Durability durability,
+    absl::FunctionRef<absl::Status(rocksdb::DB&, rocksdb::WriteBatch&)> fill) {
+  CLERESTORY_RETURN_IF_ERROR(gate_.Enter(key));
+  absl::Status status;
+  if (const auto database = database_->Use(); database.ok()) {
+    rocksdb::WriteBatch batch;
+    status = fill(**database, batch);
+    if (status.ok()) {
+      rocksdb::WriteOptions options;
+      options.sync = durability == Durability::kSynced;
+      status = WriteError((*database)->Write(options, &batch));
+    }
+  } else {
+    status = database.status();
+  }
+  gate_.Leave(key);
+  return status;
+}
+
+}  // namespace clerestory

@@ -1,0 +1,394 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Random sessions, compared at every step with a naive model. CLERESTORY_SEED
+// plays one again, CLERESTORY_SEEDS says how many to try.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "server/base/time.h"
+#include "server/cost/prices.h"
+#include "server/formats/format.h"
+#include "server/model/message.h"
+#include "server/model/record.h"
+#include "server/policy/policy.h"
+#include "server/view/plan_view.h"
+#include "server/view/session.h"
+#include "server/view/view.h"
+#include "tests/support/messages.h"
+#include "tests/support/naive_session.h"
+#include "tests/support/random_session.h"
+#include "tests/support/scripted_session.h"
+#include "tests/support/valid_history.h"
+
+namespace clerestory {
+namespace {
+
+std::uint64_t NumberFromEnvironment(const char* name, std::uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  std::uint64_t number = 0;
+  if (text == nullptr || !absl::SimpleAtoi(text, &number)) return otherwise;
+  return number;
+}
+
+std::string DecisionText(const ViewServed& view) {
+  std::string text = absl::StrCat(
+      "reason ", static_cast<int>(view.break_reason), " price ",
+      view.break_price, " rent ", view.break_rent, " new ", view.is_new_call,
+      " eligible ", view.eligible_count, " raw ", view.raw_call.read, "+",
+      view.raw_call.written, " view ", view.view_call.read, "+",
+      view.view_call.written, " output ", view.output_tokens, " masks");
+  for (const Mask& mask : view.masks) {
+    absl::StrAppend(&text, " ", mask.sequence, ".", mask.index);
+  }
+  return text;
+}
+
+// The first message in which `now` differs from what `before` begins it with.
+std::size_t FirstDifference(const std::vector<std::string>& before,
+                            const std::vector<std::string>& now) {
+  const auto end =
+      std::mismatch(before.begin(), before.end(), now.begin(),
+                    now.begin() + static_cast<std::ptrdiff_t>(before.size()));
+  return static_cast<std::size_t>(end.first - before.begin());
+}
+
+class Simulation {
+ public:
+  explicit Simulation(std::uint64_t seed)
+      : random_(seed),
+        options_(RandomOptions(random_)),
+        history_(options_, random_),
+        policy_(RandomPolicy(random_)),
+        prices_(RandomPrices(random_)),
+        naive_(options_.format, CharacterCounter()),
+        session_(NewSession()) {}
+
+  void Run() {
+    const std::int64_t steps = random_.Between(1, 45);
+    for (std::int64_t i = 0; i < steps && !::testing::Test::HasFailure(); ++i) {
+      for (const std::string& message : history_.NextStep()) Append(message);
+      if (random_.OneIn(10)) continue;  // A client that appends in bulk.
+      Wait();
+      if (random_.OneIn(12)) TryOut();
+      Serve();
+      if (random_.OneIn(8)) ServeAgain();
+      if (random_.OneIn(12)) Restart();
+    }
+    CheckLossless();
+    CheckLedger();
+  }
+
+ private:
+  static RandomHistoryOptions RandomOptions(Random& random) {
+    RandomHistoryOptions options;
+    if (random.OneIn(2)) options.format = Format::kOpenaiChat;
+    options.is_valid = !random.OneIn(3);
+    options.has_images =
+        random.OneIn(3) &&
+        (options.format == Format::kAnthropicMessages || !options.is_valid);
+    options.has_thinking = random.OneIn(3);
+    options.result_size_max = random.OneIn(40) ? 50'000 : 400;
+    return options;
+  }
+
+  Session NewSession() const {
+    SessionHeader header;
+    header.format = options_.format;
+    return Session(header, CharacterCounter());
+  }
+
+  void Append(const std::string& message) {
+    MessageAppended record = {.time = request_.now,
+                              .message = ToBytes(message)};
+    absl::StatusOr<std::vector<ParsedMessage>> parsed =
+        session_->CheckAppend({record.message});
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    session_->Append(record, std::move(parsed->front()));
+    records_.emplace_back(std::move(record));
+    naive_.Append(message);
+  }
+
+  // Some time passes; now and then the cache runs out, the clock is set back,
+  // the model or its preamble is another one.
+  void Wait() {
+    constexpr TimeMicros kTtl = 300 * kMicrosPerSecond;
+    TimeMicros pause = random_.Between(0, 20) * kMicrosPerSecond;
+    if (random_.OneIn(20)) pause = kTtl;
+    if (random_.OneIn(20)) pause = kTtl + 1;
+    if (random_.OneIn(20)) pause = -random_.Between(1, 1'000'000'000);
+    request_.now += pause;
+    if (random_.OneIn(40)) {
+      request_.model = absl::StrCat("m", random_.Between(1, 2));
+      prices_ = RandomPrices(random_);
+      last_frontier_.reset();
+    }
+    if (random_.OneIn(40)) request_.preamble_tokens = random_.Size(10'000);
+  }
+
+  // Plans and applies on a copy, of which the session knows nothing.
+  void TryOut() {
+    const std::string before = SessionText(*session_);
+    Session copy = *session_;
+    const Bytes extra = ToBytes(UserMessage(options_.format, "what if?"));
+    absl::StatusOr<std::vector<ParsedMessage>> parsed =
+        copy.CheckAppend({extra});
+    ASSERT_TRUE(parsed.ok());
+    copy.Append({.time = request_.now, .message = extra},
+                std::move(parsed->front()));
+    ViewRequest later = request_;
+    later.now += 1'000 * kMicrosPerSecond;
+    copy.Apply(PlanView(copy, policy_, prices_, later));
+    ASSERT_EQ(SessionText(*session_), before) << "a trial changed the session";
+    ASSERT_EQ(Texts(DescribeView(*session_, {}, 0, 0).messages), last_texts());
+  }
+
+  void Serve() {
+    const ViewServed decision = PlanView(*session_, policy_, prices_, request_);
+    const ViewServed expected = naive_.Plan(policy_, prices_, request_);
+    ASSERT_EQ(DecisionText(decision), DecisionText(expected));
+    ASSERT_EQ(decision, expected);
+    ASSERT_EQ(decision, PlanView(*session_, policy_, prices_, request_))
+        << "not deterministic";
+    CheckMasks(decision);
+    const std::vector<std::string> before = views_;
+    const std::size_t last_count =
+        session_->last_view().has_value()
+            ? static_cast<std::size_t>(session_->last_view()->message_count)
+            : 0;
+    session_->Apply(decision);
+    naive_.Serve(decision);
+    records_.emplace_back(decision);
+    served_.push_back(decision);
+
+    const View view =
+        DescribeView(*session_, decision, static_cast<std::int64_t>(last_count),
+                     FrontierOf(*session_, policy_, prices_));
+    views_ = Texts(view.messages);
+    ASSERT_EQ(views_, naive_.View());
+    CheckPrefix(before, view);
+    CheckTotals(view);
+    CheckMarks(view);
+    if (options_.is_valid && !decision.masks.empty()) CheckValid();
+  }
+
+  // Nobody answered: the same call again.
+  void ServeAgain() {
+    const std::string ledger = LedgerText(session_->ledger());
+    const std::vector<std::string> before = views_;
+    const PicoUsd rents = session_->read_price_sum();
+    request_.now += kMicrosPerSecond;
+    Serve();
+    if (served_.back().masks.empty()) {
+      ASSERT_EQ(views_, before);
+    }
+    ASSERT_EQ(session_->read_price_sum(), rents);
+    ASSERT_EQ(session_->ledger().call_count, CallCount());
+  }
+
+  // All that is left are the records; a new policy may have been configured.
+  void Restart() {
+    Session again = NewSession();
+    for (const Record& record : records_) {
+      const absl::Status status = again.Replay(record);
+      ASSERT_TRUE(status.ok()) << status;
+    }
+    ASSERT_EQ(SessionText(again), SessionText(*session_));
+    session_.emplace(std::move(again));
+    ASSERT_EQ(Texts(DescribeView(*session_, {}, 0, 0).messages), views_);
+    if (random_.OneIn(4)) {
+      policy_ = RandomPolicy(random_);
+      last_frontier_.reset();
+    }
+  }
+
+  // PrefixStable, and Explained as far as it says where and why.
+  void CheckPrefix(const std::vector<std::string>& before, const View& view) {
+    const std::size_t same = FirstDifference(before, views_);
+    const ViewServed& decision = view.decision;
+    ASSERT_EQ(decision.masks.empty(),
+              decision.break_reason == BreakReason::kNone);
+    if (same < before.size()) {
+      ASSERT_FALSE(decision.masks.empty()) << "a break that was not declared";
+      ASSERT_EQ(decision.masks.front().sequence,
+                static_cast<std::int64_t>(same));
+      if (last_frontier_.has_value()) {
+        ASSERT_GE(decision.masks.front().sequence, *last_frontier_);
+      }
+    }
+    ASSERT_EQ(view.stable.message_count, static_cast<std::int64_t>(same));
+    const std::vector<std::string> stable(
+        before.begin(), before.begin() + static_cast<std::ptrdiff_t>(same));
+    std::size_t bytes = 0;
+    for (const std::string& message : stable) bytes += message.size();
+    ASSERT_EQ(view.stable.byte_count, static_cast<std::int64_t>(bytes));
+    ASSERT_EQ(view.stable.digest.ToHex(), ChainDigest(stable));
+    ASSERT_EQ(
+        view.stable.token_count,
+        same == 0 ? 0 : request_.preamble_tokens + naive_.TokensBefore()[same]);
+  }
+
+  void CheckTotals(const View& view) {
+    std::size_t bytes = 0;
+    for (const std::string& message : views_) bytes += message.size();
+    ASSERT_EQ(view.whole.message_count,
+              static_cast<std::int64_t>(views_.size()));
+    ASSERT_EQ(view.whole.byte_count, static_cast<std::int64_t>(bytes));
+    ASSERT_EQ(view.whole.digest.ToHex(), ChainDigest(views_));
+    const std::vector<std::int64_t> tokens = naive_.TokensBefore();
+    ASSERT_EQ(view.whole.token_count, request_.preamble_tokens + tokens.back());
+    ASSERT_EQ(view.whole.token_count, view.decision.view_call.total());
+    for (std::size_t m = 0; m < tokens.size(); ++m) {
+      ASSERT_EQ(session_->ViewTokens(static_cast<std::int64_t>(m)), tokens[m]);
+    }
+  }
+
+  void CheckMarks(const View& view) {
+    ASSERT_EQ(view.frontier, naive_.Frontier(policy_, prices_));
+    last_frontier_ = view.frontier;
+    std::set<std::int64_t> marks = {view.frontier - 1,
+                                    view.stable.message_count - 1,
+                                    view.whole.message_count - 1};
+    marks.erase(-1);
+    ASSERT_EQ(view.cache_marks,
+              std::vector<std::int64_t>(marks.begin(), marks.end()));
+  }
+
+  // What may never be masked: see CheckLossless for what may.
+  void CheckMasks(const ViewServed& decision) {
+    const std::size_t all = session_->observations().size();
+    for (const Mask& mask : decision.masks) {
+      const SessionMessage& message =
+          session_->messages()[static_cast<std::size_t>(mask.sequence)];
+      const std::size_t i =
+          message.first_observation + static_cast<std::size_t>(mask.index);
+      ASSERT_LT(i + 3, all) << "one of the newest three";
+      ASSERT_FALSE(session_->observations()[i].placeholder.has_value())
+          << "not sticky";
+      bool acted_upon = false;
+      for (std::size_t m = static_cast<std::size_t>(mask.sequence);
+           m < naive_.parsed().size(); ++m) {
+        acted_upon |= naive_.parsed()[m].role == Role::kAssistant;
+        ASSERT_FALSE(prices_.reasoning_prefix_bound &&
+                     m > static_cast<std::size_t>(mask.sequence) &&
+                     naive_.parsed()[m].has_thinking);
+      }
+      ASSERT_TRUE(acted_upon);
+    }
+  }
+
+  void CheckValid() {
+    const absl::Status status = CheckValidHistory(options_.format, views_);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  // Putting back every content gives the history, byte for byte, and nothing
+  // but the content was ever changed.
+  void CheckLossless() {
+    if (::testing::Test::HasFailure()) return;
+    const FormatAdapter& adapter = AdapterFor(options_.format);
+    for (std::size_t m = 0; m < views_.size(); ++m) {
+      const std::string& raw = naive_.history()[m];
+      ASSERT_EQ(*session_->messages()[m].raw, raw);
+      const absl::StatusOr<ParsedMessage> shown =
+          adapter.Parse(views_[m], CharacterCounter());
+      ASSERT_TRUE(shown.ok()) << shown.status();
+      const ParsedMessage& whole = naive_.parsed()[m];
+      ASSERT_EQ(shown->results.size(), whole.results.size());
+      std::vector<Replacement> originals;
+      for (std::size_t i = 0; i < whole.results.size(); ++i) {
+        const Observation& observation =
+            session_
+                ->observations()[session_->messages()[m].first_observation + i];
+        if (!observation.placeholder.has_value()) continue;
+        const ByteSpan content = whole.results[i].content;
+        ASSERT_LT(shown->results[i].content.size, content.size);
+        originals.push_back(
+            {.at = shown->results[i].content,
+             .value = raw.substr(content.offset, content.size)});
+      }
+      ASSERT_EQ(Splice(views_[m], originals), raw);
+    }
+    if (options_.is_valid && !views_.empty()) CheckValid();
+  }
+
+  std::int64_t CallCount() const {
+    return std::count_if(
+        served_.begin(), served_.end(),
+        [](const ViewServed& view) { return view.is_new_call; });
+  }
+
+  void CheckLedger() {
+    const Ledger& ledger = session_->ledger();
+    Ledger sum;
+    for (const ViewServed& view : served_) {
+      if (view.break_reason != BreakReason::kNone) {
+        ++sum.breaks.at(static_cast<std::size_t>(view.break_reason));
+      }
+      sum.mask_count += static_cast<std::int64_t>(view.masks.size());
+      if (!view.is_new_call) continue;
+      ++sum.call_count;
+      sum.preamble_tokens += view.preamble_tokens;
+      sum.raw_tokens += view.raw_tokens;
+      sum.view_tokens += view.view_tokens;
+      sum.raw_call.read += view.raw_call.read;
+      sum.raw_call.written += view.raw_call.written;
+      sum.view_call.read += view.view_call.read;
+      sum.view_call.written += view.view_call.written;
+      sum.raw_cost += view.raw_cost;
+      sum.view_cost += view.view_cost;
+      sum.output_tokens += view.output_tokens;
+      sum.output_cost += view.output_cost;
+    }
+    ASSERT_EQ(LedgerText(ledger), LedgerText(sum));
+  }
+
+  // The view last served, and what was appended since.
+  std::vector<std::string> last_texts() const { return naive_.View(); }
+
+  Random random_;
+  const RandomHistoryOptions options_;
+  RandomHistory history_;
+  Policy policy_;
+  ModelPrices prices_;
+  ViewRequest request_ = {.now = 1'000'000 * kMicrosPerSecond,
+                          .model = "m1",
+                          .preamble_tokens = 100};
+  NaiveSession naive_;
+  std::optional<Session> session_;  // Never empty.
+  std::vector<Record> records_;
+  std::vector<ViewServed> served_;
+  std::vector<std::string> views_;  // As last served.
+  // Behind which the next break must be, while policy and model stay.
+  std::optional<std::int64_t> last_frontier_;
+};
+
+TEST(SessionPropertyTest, RandomSessionsKeepEveryPromise) {
+  const std::uint64_t first = NumberFromEnvironment("CLERESTORY_SEED", 1);
+  const std::uint64_t count = NumberFromEnvironment(
+      "CLERESTORY_SEEDS",
+      std::getenv("CLERESTORY_SEED") == nullptr ? 3'000 : 1);
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    Simulation(seed).Run();
+    if (HasFailure()) {
+      FAIL() << "--seed=" << seed
+             << ": play it again with CLERESTORY_SEED=" << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace clerestory

@@ -1,0 +1,440 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/support/naive_session.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "server/base/check.h"
+#include "server/base/digest.h"
+#include "server/base/time.h"
+#include "server/cost/prices.h"
+#include "server/formats/format.h"
+#include "server/json/literal.h"
+#include "server/model/message.h"
+#include "server/model/record.h"
+#include "server/policy/policy.h"
+#include "server/tokens/token_counter.h"
+#include "server/view/placeholder.h"
+#include "server/view/plan_view.h"
+#include "server/view/session.h"
+
+namespace clerestory {
+namespace {
+
+std::int64_t Signed(std::size_t size) {
+  return static_cast<std::int64_t>(size);
+}
+
+// The JSON value that shows `placeholder` in place of a content, with the cache
+// mark of the content carried on.
+std::string Shown(const std::string& message, const ParsedResult& result,
+                  const std::string& placeholder) {
+  if (result.cache_mark.size == 0) return json::Quote(placeholder);
+  return absl::StrCat(
+      R"([{"type":"text","text":)", json::Quote(placeholder),
+      R"(,"cache_control":)",
+      message.substr(result.cache_mark.offset, result.cache_mark.size), "}]");
+}
+
+}  // namespace
+
+std::string ChainDigest(const std::vector<std::string>& messages) {
+  std::string digest(64, '0');
+  for (const std::string& message : messages) {
+    digest = Digest::Of(absl::HexStringToBytes(digest) +
+                        absl::HexStringToBytes(Digest::Of(message).ToHex()))
+                 .ToHex();
+  }
+  return digest;
+}
+
+NaiveSession::NaiveSession(Format format, const TokenCounter& counter)
+    : format_(format), counter_(counter) {}
+
+void NaiveSession::Append(const std::string& message) {
+  absl::StatusOr<ParsedMessage> parsed =
+      AdapterFor(format_).Parse(message, counter_);
+  CLERESTORY_CHECK(parsed.ok());
+  for (std::size_t i = 0; i < parsed->results.size(); ++i) {
+    observations_.push_back(
+        {.message = messages_.size(), .index = i, .placeholder = std::nullopt});
+  }
+  messages_.push_back(message);
+  parsed_.push_back(*std::move(parsed));
+}
+
+void NaiveSession::Serve(const ViewServed& view) {
+  for (const Mask& mask : view.masks) {
+    for (Observation& observation : observations_) {
+      if (Signed(observation.message) == mask.sequence &&
+          Signed(observation.index) == mask.index) {
+        CLERESTORY_CHECK(!observation.placeholder.has_value());
+        observation.placeholder = mask.placeholder;
+      }
+    }
+  }
+  if (view.is_new_call) {
+    calls_.push_back(
+        {.eligible_count = view.eligible_count, .read_price = view.read_price});
+  }
+  if (view.break_reason == BreakReason::kPays) ++paid_break_count_;
+  last_ = view;
+}
+
+const ParsedResult& NaiveSession::result(const Observation& observation) const {
+  return parsed_[observation.message].results[observation.index];
+}
+
+std::int64_t NaiveSession::AnswersSince(std::size_t from) const {
+  std::int64_t count = 0;
+  for (std::size_t m = from; m < parsed_.size(); ++m) {
+    if (parsed_[m].role == Role::kAssistant) ++count;
+  }
+  return count;
+}
+
+bool NaiveSession::SameBatch(std::size_t a, std::size_t b) const {
+  return AnswersSince(observations_[a].message) ==
+         AnswersSince(observations_[b].message);
+}
+
+std::size_t NaiveSession::OldCount(std::int64_t keep_observations,
+                                   std::int64_t keep_turns) const {
+  const std::size_t size = observations_.size();
+  std::size_t count = 0;
+  for (std::size_t end = 1; end <= size; ++end) {
+    if (end < size && SameBatch(end - 1, end)) continue;
+    if (Signed(size - end) < keep_observations) break;
+    if (AnswersSince(observations_[end - 1].message) <
+        std::max<std::int64_t>(1, keep_turns)) {
+      break;
+    }
+    count = end;
+  }
+  return count;
+}
+
+std::optional<NaiveSession::Candidate> NaiveSession::MaskOf(
+    std::size_t observation, const Policy& policy,
+    const ModelPrices& prices) const {
+  const Observation& masked = observations_[observation];
+  const ParsedResult& found = result(masked);
+  if (!found.maskable || masked.placeholder.has_value()) return std::nullopt;
+  if (found.token_count < kMaskableTokensMin) return std::nullopt;
+  if (prices.reasoning_prefix_bound) {
+    for (std::size_t m = masked.message + 1; m < parsed_.size(); ++m) {
+      if (parsed_[m].has_thinking) return std::nullopt;
+    }
+  }
+  Candidate candidate;
+  candidate.observation = observation;
+  candidate.placeholder = PlaceholderFor(found, policy);
+  candidate.saving =
+      found.token_count -
+      counter_.CountText(candidate.placeholder, TextForm::kPlain);
+  if (candidate.saving <= 0 ||
+      Shown(messages_[masked.message], found, candidate.placeholder).size() >=
+          found.content.size) {
+    return std::nullopt;
+  }
+  return candidate;
+}
+
+std::vector<NaiveSession::Candidate> NaiveSession::CandidatesUpTo(
+    std::size_t end, const Question& question) const {
+  std::vector<Candidate> candidates;
+  for (std::size_t i = 0; i < end; ++i) {
+    std::optional<Candidate> candidate =
+        MaskOf(i, question.policy, question.prices);
+    if (!candidate.has_value()) continue;
+    candidate->rent = candidate->saving * question.read_price;
+    for (const Call& call : calls_) {
+      if (call.eligible_count > Signed(i)) {
+        candidate->rent += candidate->saving * call.read_price;
+      }
+    }
+    candidates.push_back(*std::move(candidate));
+  }
+  return candidates;
+}
+
+std::int64_t NaiveSession::SavedIn(std::size_t message) const {
+  std::int64_t saved = 0;
+  for (const Observation& observation : observations_) {
+    if (observation.message != message || !observation.placeholder) continue;
+    saved += result(observation).token_count -
+             counter_.CountText(*observation.placeholder, TextForm::kPlain);
+  }
+  return saved;
+}
+
+std::int64_t NaiveSession::SavedBefore(const Observation& observation) const {
+  std::int64_t saved = 0;
+  for (const Observation& other : observations_) {
+    if (other.message != observation.message || !other.placeholder) continue;
+    if (other.index >= observation.index) continue;
+    saved += result(other).token_count -
+             counter_.CountText(*other.placeholder, TextForm::kPlain);
+  }
+  return saved;
+}
+
+std::int64_t NaiveSession::ShownImages() const {
+  std::int64_t images = 0;
+  for (const ParsedMessage& message : parsed_) images += message.image_count;
+  for (const Observation& observation : observations_) {
+    if (!observation.placeholder) images += result(observation).image_count;
+  }
+  return images;
+}
+
+std::vector<std::int64_t> NaiveSession::TokensBefore() const {
+  std::vector<std::int64_t> before = {0};
+  for (std::size_t m = 0; m < messages_.size(); ++m) {
+    before.push_back(before.back() + parsed_[m].tokens.total() - SavedIn(m));
+  }
+  return before;
+}
+
+std::vector<std::string> NaiveSession::View() const {
+  std::vector<std::string> view;
+  std::size_t next = 0;
+  for (std::size_t m = 0; m < messages_.size(); ++m) {
+    const std::string& message = messages_[m];
+    std::string shown;
+    std::size_t from = 0;
+    for (; next < observations_.size() && observations_[next].message == m;
+         ++next) {
+      const Observation& observation = observations_[next];
+      if (!observation.placeholder) continue;
+      const ParsedResult& found = result(observation);
+      shown += message.substr(from, found.content.offset - from);
+      shown += Shown(message, found, *observation.placeholder);
+      from = found.content.offset + found.content.size;
+    }
+    view.push_back(shown + message.substr(from));
+  }
+  return view;
+}
+
+bool NaiveSession::IsWarm(const Question& question) const {
+  return last_.has_value() && last_->model == question.request.model &&
+         question.request.now - last_->time <=
+             question.prices.cache_ttl_seconds * kMicrosPerSecond;
+}
+
+std::int64_t NaiveSession::PromptTokens(const Question& question) const {
+  return question.request.preamble_tokens + question.tokens_before.back();
+}
+
+std::int64_t NaiveSession::Found(const std::vector<Candidate>& masks,
+                                 const Question& question) const {
+  if (!IsWarm(question)) return 0;
+  const std::int64_t last = last_->view_call.total();
+  if (masks.empty()) return std::min(last, PromptTokens(question));
+  std::int64_t images = 0;
+  for (const Candidate& mask : masks) {
+    images += result(observations_[mask.observation]).image_count;
+  }
+  std::int64_t found = question.request.preamble_tokens;
+  if (format_ != Format::kAnthropicMessages || images == 0 ||
+      images != ShownImages()) {
+    const Observation& first = observations_[masks.front().observation];
+    found += question.tokens_before[first.message] +
+             result(first).tokens_before - SavedBefore(first);
+  }
+  return std::min(last, found);
+}
+
+NaiveSession::Choice NaiveSession::BestSuffix(
+    const std::vector<Candidate>& candidates, const Question& question) const {
+  Choice best;
+  for (std::size_t begin = 0; begin < candidates.size(); ++begin) {
+    if (begin > 0 && SameBatch(candidates[begin - 1].observation,
+                               candidates[begin].observation)) {
+      continue;
+    }
+    Choice choice;
+    choice.reason = BreakReason::kPays;
+    choice.masks.assign(candidates.begin() + static_cast<std::ptrdiff_t>(begin),
+                        candidates.end());
+    std::int64_t saving = 0;
+    std::int64_t saving_in_last = 0;
+    for (const Candidate& mask : choice.masks) {
+      saving += mask.saving;
+      choice.rent += mask.rent;
+      if (Signed(observations_[mask.observation].message) <
+          last_->message_count) {
+        saving_in_last += mask.saving;
+      }
+    }
+    choice.price =
+        std::max<std::int64_t>(0, Found({}, question) - saving_in_last -
+                                      Found(choice.masks, question)) *
+        (question.prices.write - question.prices.read);
+    const std::int64_t percent = paid_break_count_ == 0
+                                     ? question.policy.first_break_percent
+                                     : question.policy.later_break_percent;
+    if (choice.rent * 100 < choice.price * percent) continue;
+    if (saving < question.policy.reclaim_tokens_min) continue;
+    if (best.masks.empty() ||
+        choice.rent - choice.price > best.rent - best.price) {
+      best = std::move(choice);
+    }
+  }
+  return best;
+}
+
+NaiveSession::Choice NaiveSession::ByMode(const Question& question) const {
+  const Policy& policy = question.policy;
+  Choice choice;
+  choice.masks = CandidatesUpTo(
+      OldCount(policy.keep_observations, policy.keep_turns), question);
+  choice.reason = BreakReason::kSchedule;
+  if (policy.mode == Mode::kAdaptive) {
+    if (!last_.has_value()) {
+      choice.reason = BreakReason::kCacheCold;
+    } else if (last_->model != question.request.model) {
+      choice.reason = BreakReason::kModelChanged;
+    } else if (!IsWarm(question)) {
+      choice.reason = BreakReason::kCacheCold;
+    } else {
+      return BestSuffix(choice.masks, question);
+    }
+  }
+  if (policy.mode == Mode::kBlock &&
+      Signed(choice.masks.size()) < policy.block_size) {
+    return {};
+  }
+  if (policy.mode == Mode::kThreshold) {
+    std::int64_t tokens = PromptTokens(question);
+    if (tokens <= policy.threshold_tokens) return {};
+    std::size_t count = 0;
+    while (count < choice.masks.size() &&
+           (tokens > policy.low_water_tokens ||
+            (count > 0 && SameBatch(choice.masks[count - 1].observation,
+                                    choice.masks[count].observation)))) {
+      tokens -= choice.masks[count++].saving;
+    }
+    choice.masks.resize(count);
+  }
+  std::int64_t saving = 0;
+  for (const Candidate& mask : choice.masks) saving += mask.saving;
+  if (saving == 0 || saving < policy.reclaim_tokens_min) return {};
+  return choice;
+}
+
+void NaiveSession::FitWindow(const Question& question, Choice& choice) const {
+  const Policy& policy = question.policy;
+  const std::int64_t most = PromptTokensMax(policy, question.prices);
+  const auto tokens = [&](const std::vector<Candidate>& masks) {
+    std::int64_t left = PromptTokens(question);
+    for (const Candidate& mask : masks) left -= mask.saving;
+    return left;
+  };
+  if (tokens(choice.masks) <= most) return;
+  std::size_t end = OldCount(policy.keep_observations, policy.keep_turns);
+  const std::size_t floor = OldCount(kKeepObservationsMin, 0);
+  std::vector<Candidate> forced = CandidatesUpTo(end, question);
+  while (tokens(forced) > most && end < floor) {
+    ++end;
+    while (end < floor && SameBatch(end - 1, end)) ++end;
+    forced = CandidatesUpTo(end, question);
+  }
+  if (forced.size() == choice.masks.size()) return;
+  choice = {.reason = BreakReason::kWindow,
+            .masks = std::move(forced),
+            .price = 0,
+            .rent = 0};
+}
+
+ViewServed NaiveSession::Plan(const Policy& policy, const ModelPrices& prices,
+                              const ViewRequest& request) const {
+  ViewServed view;
+  view.time = request.now;
+  view.model = request.model;
+  view.message_count = Signed(messages_.size());
+  view.is_new_call =
+      !last_.has_value() || last_->message_count != view.message_count;
+  view.read_price = view.is_new_call ? prices.read : 0;
+  view.preamble_tokens = request.preamble_tokens;
+  const Question question = {.policy = policy,
+                             .prices = prices,
+                             .request = request,
+                             .read_price = view.read_price,
+                             .tokens_before = TokensBefore()};
+  view.eligible_count =
+      Signed(OldCount(policy.keep_observations, policy.keep_turns));
+  for (const Call& call : calls_) {
+    view.eligible_count = std::max(view.eligible_count, call.eligible_count);
+  }
+
+  Choice choice;
+  if (policy.mode != Mode::kOff) {
+    choice = ByMode(question);
+    FitWindow(question, choice);
+  }
+  view.break_reason = choice.reason;
+  view.break_price = choice.price;
+  view.break_rent = choice.rent;
+  std::int64_t saving = 0;
+  for (Candidate& mask : choice.masks) {
+    const Observation& observation = observations_[mask.observation];
+    saving += mask.saving;
+    view.masks.push_back({.sequence = Signed(observation.message),
+                          .index = Signed(observation.index),
+                          .placeholder = mask.placeholder});
+  }
+
+  for (const ParsedMessage& message : parsed_) {
+    view.raw_tokens += message.tokens;
+  }
+  view.view_tokens = view.raw_tokens;
+  view.view_tokens.observations -=
+      view.raw_tokens.total() - question.tokens_before.back() + saving;
+  const std::int64_t raw = request.preamble_tokens + view.raw_tokens.total();
+  const std::int64_t shown = request.preamble_tokens + view.view_tokens.total();
+  if (IsWarm(question)) {
+    view.raw_call.read = std::min(raw, last_->raw_call.total());
+    view.view_call.read = std::min(shown, Found(choice.masks, question));
+  }
+  view.raw_call.written = raw - view.raw_call.read;
+  view.view_call.written = shown - view.view_call.read;
+  view.raw_cost =
+      view.raw_call.read * prices.read + view.raw_call.written * prices.write;
+  view.view_cost =
+      view.view_call.read * prices.read + view.view_call.written * prices.write;
+  if (last_.has_value()) {
+    for (std::size_t m = static_cast<std::size_t>(last_->message_count);
+         m < parsed_.size(); ++m) {
+      if (parsed_[m].role != Role::kAssistant) continue;
+      view.output_tokens += parsed_[m].tokens.total();
+    }
+    view.output_cost = view.output_tokens * prices.output;
+  }
+  return view;
+}
+
+std::int64_t NaiveSession::Frontier(const Policy& policy,
+                                    const ModelPrices& prices) const {
+  if (policy.mode != Mode::kOff) {
+    for (std::size_t i = 0; i < observations_.size(); ++i) {
+      if (MaskOf(i, policy, prices).has_value()) {
+        return Signed(observations_[i].message);
+      }
+    }
+  }
+  return Signed(messages_.size());
+}
+
+}  // namespace clerestory

@@ -1,0 +1,36 @@
+# Copyright The Clerestory Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Where the transcripts are that tests and evidence are tried on.
+
+Beside the repository, in `../shared/transcripts`, or where
+$CLERESTORY_TRANSCRIPTS says; without them, the one that the repository brings.
+"""
+
+import os
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHARED = pathlib.Path(
+    os.environ.get("CLERESTORY_TRANSCRIPTS", ROOT.parent / "shared" / "transcripts")
+)
+FIXTURES = ROOT / "tests" / "testdata" / "transcripts"
+
+# The kinds of files that can be read.
+FOLDERS = ["claude-code", "anthropic", "openai-chat", "swe-agent", "mini-swe-agent"]
+# Those that are a provider's own messages array.
+ARRAY_FOLDERS = ["anthropic", "openai-chat"]
+
+
+def fixtures() -> list[pathlib.Path]:
+    return sorted(p for p in FIXTURES.iterdir() if p.suffix in (".json", ".jsonl"))
+
+
+def files(folders: list[str] = FOLDERS) -> list[pathlib.Path]:
+    """All transcripts that can be read, in a fixed order."""
+    found = [
+        path
+        for folder in folders
+        for path in sorted((SHARED / folder).glob("*"))
+        if path.is_file()
+    ]
+    return found or fixtures()
