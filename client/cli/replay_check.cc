@@ -82,9 +82,12 @@ CallTokens ReplayCheck::Add(const std::vector<std::string>& history,
       now - last_time_ <= PricesOf(model).cache_ttl_seconds * kMicrosPerSecond;
   tokens.read = warm ? ReadTokens(view) : 0;
   tokens.written = total - tokens.read;
-  if (tokens.read != view.report().view_call().read() ||
-      tokens.written != view.report().view_call().written()) {
-    ++estimate_mismatch_count_;
+  const v1::CallTokens& expected = view.report().view_call();
+  if (tokens.read != expected.read() || tokens.written != expected.written()) {
+    estimates_.push_back(absl::StrCat(
+        "view ", view_count_, ": of ", total, " tokens the cache holds ",
+        tokens.read, ", and the server expected ", expected.read(), " of ",
+        expected.read() + expected.written()));
   }
   ++view_count_;
   last_ = std::move(view);
@@ -116,16 +119,17 @@ void ReplayCheck::CheckPrefix(const v1::BuildViewResponse& view) {
     ++same;
   }
   const bool is_break = view.report().has_break_();
-  const std::int64_t promised =
-      is_break ? view.report().break_().sequence() : last_.messages_size();
+  // What a break masks may have been appended since the view before it.
+  std::int64_t promised = last_.messages_size();
+  if (is_break) {
+    promised = std::min(promised, view.report().break_().sequence());
+  }
   if (same < promised || (is_break && same != promised)) {
     prefix_stable_.push_back(
         absl::StrCat("view ", view_count_, " departs at message ", same,
                      " from the one before it, and promised ", promised));
   }
-  if (view_count_ > 0 &&
-      view.report().stable().message_count() !=
-          std::min<std::int64_t>(promised, last_.messages_size())) {
+  if (view_count_ > 0 && view.report().stable().message_count() != promised) {
     prefix_stable_.push_back(absl::StrCat(
         "view ", view_count_, " reports a stable prefix of ",
         view.report().stable().message_count(), " messages, not ", promised));
@@ -133,16 +137,17 @@ void ReplayCheck::CheckPrefix(const v1::BuildViewResponse& view) {
 }
 
 void ReplayCheck::CheckDigests(const v1::BuildViewResponse& view) {
+  const v1::ViewPrefix& stable = view.report().stable();
   Digest digest;
+  Digest stable_digest;
   std::int64_t count = 0;
   for (const std::string& message : view.messages()) {
-    if (count > 0 && count == view.report().stable().message_count() &&
-        digest.ToHex() != view.report().stable().digest()) {
-      prefix_stable_.push_back(absl::StrCat(
-          "view ", view_count_, ": the stable prefix has another digest"));
-    }
     digest = digest.Then(Digest::Of(message));
-    ++count;
+    if (++count == stable.message_count()) stable_digest = digest;
+  }
+  if (stable_digest.ToHex() != stable.digest()) {
+    prefix_stable_.push_back(absl::StrCat(
+        "view ", view_count_, ": the stable prefix has another digest"));
   }
   if (digest.ToHex() != view.report().whole().digest()) {
     prefix_stable_.push_back(
@@ -156,10 +161,28 @@ std::int64_t ReplayCheck::TokensOf(const std::string& message) const {
   return parsed.ok() ? parsed->tokens.total() : 0;
 }
 
+bool ReplayCheck::HasImage(const v1::BuildViewResponse& view) const {
+  for (const std::string& message : view.messages()) {
+    const absl::StatusOr<ParsedMessage> parsed =
+        AdapterFor(format_).Parse(message, counter_);
+    if (!parsed.ok()) continue;
+    if (parsed->image_count > 0) return true;
+    for (const ParsedResult& result : parsed->results) {
+      if (result.image_count > 0) return true;
+    }
+  }
+  return false;
+}
+
 // The tokens of what `view` and the last one have in common: whole messages,
 // and of the first that differs what stands before its first result that does.
+// None of the messages where Anthropic's last picture went.
 std::int64_t ReplayCheck::ReadTokens(const v1::BuildViewResponse& view) const {
   std::int64_t tokens = preamble_tokens_;
+  if (format_ == Format::kAnthropicMessages && view.report().has_break_() &&
+      HasImage(last_) && !HasImage(view)) {
+    return tokens;
+  }
   const int both = std::min(last_.messages_size(), view.messages_size());
   int i = 0;
   for (; i < both && last_.messages(i) == view.messages(i); ++i) {

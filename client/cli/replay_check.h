@@ -51,10 +51,9 @@ class ReplayCheck {
   const std::vector<std::string>& prefix_stable() const {
     return prefix_stable_;
   }
-  // Calls of which the server expected something else of the cache.
-  std::int64_t estimate_mismatch_count() const {
-    return estimate_mismatch_count_;
-  }
+  // Calls of which the server expected something else of the cache: no promise,
+  // but worth knowing.
+  const std::vector<std::string>& estimates() const { return estimates_; }
 
  private:
   void CheckMessage(std::size_t index, const std::string& appended,
@@ -77,7 +76,7 @@ class ReplayCheck {
   std::vector<std::string> lossless_;
   std::vector<std::string> valid_;
   std::vector<std::string> prefix_stable_;
-  std::int64_t estimate_mismatch_count_ = 0;
+  std::vector<std::string> estimates_;
 };
 
 }  // namespace clerestory

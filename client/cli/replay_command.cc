@@ -125,7 +125,7 @@ ordered_json ToJson(const ReplayOutcome& outcome, const ReplayCheck& check,
           {"lossless_mismatches", check.lossless().size()},
           {"invalid_views", check.valid().size()},
           {"prefix_violations", check.prefix_stable().size()},
-          {"estimate_mismatches", check.estimate_mismatch_count()},
+          {"estimate_mismatches", check.estimates().size()},
           {"cost_usd", cost},
           {"calls", calls}};
 }
@@ -157,6 +157,9 @@ absl::StatusOr<std::size_t> ReplayOne(const Client& client,
     for (const std::string& what : *list) {
       std::fprintf(stderr, "broken promise: %s\n", what.c_str());
     }
+  }
+  for (const std::string& what : check.estimates()) {
+    std::fprintf(stderr, "note: %s\n", what.c_str());
   }
   std::printf(
       "\nchecked %zu views: lossless %s, valid %s, prefix-stable %s; history "

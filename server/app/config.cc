@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "absl/status/status.h"
@@ -17,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/policy/policy.h"
 
@@ -135,9 +137,13 @@ class YamlReader {
   std::string errors_;
 };
 
-// Whether `listen` can be reached from this machine only.
+// Whether `listen` can be reached from this machine only. A name that begins
+// like an address ("127.example.com") is none.
 bool IsLoopback(absl::string_view listen) {
-  return absl::StartsWith(listen, "127.") ||
+  const absl::string_view host = listen.substr(0, listen.rfind(':'));
+  const bool is_number =
+      host.find_first_not_of("0123456789.") == absl::string_view::npos;
+  return (is_number && absl::StartsWith(host, "127.")) ||
          absl::StartsWith(listen, "localhost:") ||
          absl::StartsWith(listen, "[::1]:") ||
          absl::StartsWith(listen, "unix:");

@@ -35,8 +35,9 @@ std::int64_t SessionCache::bytes() const {
 }
 
 void SessionCache::Release(Entry& entry) {
-  const std::int64_t bytes = entry.session_bytes;
   const MutexLock lock(mutex_);
+  // Under the lock, so that the last one to release sees what it is now.
+  const std::int64_t bytes = entry.session_bytes;
   bytes_ += bytes - entry.bytes;
   entry.bytes = bytes;
   by_use_.splice(by_use_.end(), by_use_, entry.position);

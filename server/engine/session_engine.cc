@@ -142,16 +142,6 @@ Durability DurabilityOf(const std::vector<Record>& records) {
   return Durability::kBuffered;
 }
 
-// Whether `request`, after which `records` were to be stored, was answered
-// before: its messages were there, and a view of them was served. Its usage was
-// taken then.
-bool IsRepeated(const BuildViewRequest& request, const Session& session,
-                const std::vector<Record>& records) {
-  return !request.append.messages.empty() && records.empty() &&
-         session.last_view().has_value() &&
-         session.last_view()->message_count == session.message_count();
-}
-
 // The tokens that the masks of `decision` took away.
 std::int64_t SavedTokens(const Session& session, const ViewServed& decision) {
   std::int64_t saved = 0;
@@ -308,7 +298,7 @@ absl::StatusOr<BuiltView> SessionEngine::BuildView(
         }
         std::vector<Record> records;
         CLERESTORY_RETURN_IF_ERROR(Append(request.append, session, records));
-        if (usage.has_value() && !IsRepeated(request, session, records)) {
+        if (usage.has_value() && !session.IsReported(usage->usage)) {
           session.Apply(*usage);
           records.emplace_back(*usage);
         }
@@ -352,6 +342,7 @@ absl::StatusOr<Usage> SessionEngine::ReportUsage(const SessionKey& key,
             .time = now, .model = ModelOr(model, session), .usage = {}};
         CLERESTORY_ASSIGN_OR_RETURN(record.usage,
                                     ReadUsage(session.header().format, usage));
+        if (session.IsReported(record.usage)) return record.usage;
         session.Apply(record);
         CLERESTORY_RETURN_IF_ERROR(Commit(entry, {record}));
         return record.usage;

@@ -130,8 +130,9 @@ class SessionEngine {
   absl::StatusOr<BuiltView> BuildView(const SessionKey& key,
                                       const BuildViewRequest& request);
 
-  // Stores usage, and returns what was understood of it. kUsageInvalid,
-  // kSessionClosed.
+  // Stores usage, and returns what was understood of it. What was reported
+  // last, with no message appended since, is the same report again and counts
+  // once. kUsageInvalid, kSessionClosed.
   absl::StatusOr<Usage> ReportUsage(const SessionKey& key,
                                     const UsageInput& usage,
                                     absl::string_view model, TimeMicros now);

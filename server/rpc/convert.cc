@@ -146,9 +146,11 @@ absl::StatusOr<std::pair<std::int64_t, std::int64_t>> ToObservationPlace(
   const std::vector<absl::string_view> parts =
       absl::StrSplit(observation_id, '.');
   std::pair<std::int64_t, std::int64_t> place;
+  // One observation has one id: "+1.0" and "01.0" are none.
   if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &place.first) ||
       !absl::SimpleAtoi(parts[1], &place.second) || place.first < 0 ||
-      place.second < 0) {
+      place.second < 0 ||
+      ObservationId(place.first, place.second) != observation_id) {
     return FieldError("observation_id",
                       "expected the sequence of a message, a point and the "
                       "place of a result in it, as in 12.0");

@@ -138,6 +138,7 @@ absl::StatusOr<std::vector<ParsedMessage>> Session::CheckAppend(
 
 void Session::Append(const MessageAppended& record, ParsedMessage parsed) {
   SessionMessage message;
+  last_usage_.reset();
   message.raw = record.message;
   message.view = record.message;
   message.time = record.time;
@@ -203,6 +204,7 @@ void Session::Apply(const ViewServed& record) {
 void Session::Apply(const UsageReported& record) {
   ++ledger_.usage_count;
   AddUsage(record.usage, ledger_.usage);
+  last_usage_ = record.usage;
   ++version_;
 }
 

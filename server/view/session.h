@@ -158,6 +158,9 @@ class Session {
   std::int64_t eligible_count() const { return eligible_count_; }
   // Of those, which are not masked and may be, in order.
   const std::vector<std::size_t>& candidates() const { return candidates_; }
+  // Whether `usage` was reported last and no message was appended since: then
+  // it is the same report again.
+  bool IsReported(const Usage& usage) const { return last_usage_ == usage; }
   // Sequence of the last message with signed reasoning; -1 if there is none.
   std::int64_t last_thinking() const { return last_thinking_; }
   // Pictures that the last view still shows.
@@ -196,6 +199,8 @@ class Session {
   std::int64_t memory_bytes_ = 0;
   std::optional<ViewServed> last_view_;
   ViewServed last_decision_;
+  // Absent once a message was appended.
+  std::optional<Usage> last_usage_;
   std::int64_t view_before_count_ = 0;
   PicoUsd read_price_sum_ = 0;
   std::int64_t eligible_count_ = 0;
