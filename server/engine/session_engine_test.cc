@@ -433,8 +433,11 @@ TEST_F(SessionEngineTest, AReportCountsOnceUntilAMessageFollows) {
   EXPECT_EQ(engine_.GetSession(key_)->ledger.usage_count, 2);
   const Bytes message =
       std::make_shared<const std::string>(R"({"role":"user","content":"x"})");
-  ASSERT_TRUE(
-      engine_.AppendMessages(key_, {.now = kNow, .messages = {message}}).ok());
+  ASSERT_TRUE(engine_
+                  .AppendMessages(key_, {.now = kNow,
+                                         .expected_sequence = std::nullopt,
+                                         .messages = {message}})
+                  .ok());
   ASSERT_TRUE(engine_.ReportUsage(key_, OutputOf(6), "", kNow).ok());
   EXPECT_EQ(engine_.GetSession(key_)->ledger.usage_count, 3);
 }

@@ -330,7 +330,10 @@ class Planner {
     for (const Candidate& mask : forced) tokens -= mask.saving;
     const auto& all = session_.observations();
     std::size_t next = old_count_;
-    while (tokens > most && next < all.size()) {
+    // Down by a sixth of the window: a view that only just fits would have to
+    // break again in the next turn, and in every one after it.
+    const std::int64_t goal = most - most / 6;
+    while (tokens > goal && next < all.size()) {
       const std::size_t end = BatchEnd(next);
       if (!IsOldEnough(end, all[next].turn, kKeepObservationsMin, 0)) break;
       for (; next < end; ++next) {

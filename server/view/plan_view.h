@@ -44,7 +44,9 @@ struct ViewRequest {
 //
 // A break is free, and everything eligible is masked, if nothing of the last
 // view is in the cache any more; it is forced if the view would not fit the
-// window.
+// window, and then goes on below what the policy keeps until a sixth of the
+// window is free, or only the newest kKeepObservationsMin observations are
+// left.
 //
 // An observation is eligible if it is older than what the policy keeps, an
 // assistant message follows it, its whole batch is eligible, its format lets a

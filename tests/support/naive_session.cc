@@ -346,7 +346,7 @@ void NaiveSession::FitWindow(const Question& question, Choice& choice) const {
   std::size_t end = OldCount(policy.keep_observations, policy.keep_turns);
   const std::size_t floor = OldCount(kKeepObservationsMin, 0);
   std::vector<Candidate> forced = CandidatesUpTo(end, question);
-  while (tokens(forced) > most && end < floor) {
+  while (tokens(forced) > most - most / 6 && end < floor) {
     ++end;
     while (end < floor && SameBatch(end - 1, end)) ++end;
     forced = CandidatesUpTo(end, question);
