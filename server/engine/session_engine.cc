@@ -123,7 +123,7 @@ absl::StatusOr<Usage> ReadUsage(Format format, const UsageInput& input) {
   if (const auto* json = std::get_if<std::string>(&input)) {
     return ParseUsage(format, *json);
   }
-  const Usage& usage = std::get<Usage>(input);
+  const auto& usage = std::get<Usage>(input);
   CLERESTORY_RETURN_IF_ERROR(CheckUsage(usage));
   return usage;
 }
@@ -206,21 +206,25 @@ Result SessionEngine::WithSession(const SessionKey& key, Work work) {
   SessionCache::Entry& entry = lease.entry();
   const MutexLock lock(entry.mutex);
   CLERESTORY_RETURN_IF_ERROR(Load(entry));
-  Result result = work(entry);
+  std::vector<Record> records;
+  Result result = work(*entry.session, records);
+  absl::Status written = Commit(entry, records);
   entry.session_bytes =
       entry.session == nullptr ? 0 : entry.session->memory_bytes();
+  if (result.ok() && !written.ok()) return written;
   return result;
 }
 
 absl::StatusOr<SessionHeader> SessionEngine::CreateSession(
     const SessionHeader& header) {
-  const absl::Status created = store_.Create(header);
+  absl::Status created = store_.Create(header);
   if (created.ok()) return header;
   if (created.code() != absl::StatusCode::kAlreadyExists) return created;
   return WithSession<absl::StatusOr<SessionHeader>>(
       header.key,
-      [&](SessionCache::Entry& entry) -> absl::StatusOr<SessionHeader> {
-        const SessionHeader& there = entry.session->header();
+      [&](Session& session,
+          std::vector<Record>&) -> absl::StatusOr<SessionHeader> {
+        const SessionHeader& there = session.header();
         if (there.format != header.format || there.model != header.model) {
           return created;
         }
@@ -231,9 +235,9 @@ absl::StatusOr<SessionHeader> SessionEngine::CreateSession(
 absl::StatusOr<SessionSummary> SessionEngine::GetSession(
     const SessionKey& key) {
   return WithSession<absl::StatusOr<SessionSummary>>(
-      key, [](SessionCache::Entry& entry) -> absl::StatusOr<SessionSummary> {
-        return Summarize(*entry.session);
-      });
+      key,
+      [](Session& session, std::vector<Record>&)
+          -> absl::StatusOr<SessionSummary> { return Summarize(session); });
 }
 
 absl::StatusOr<std::vector<SessionHeader>> SessionEngine::ListSessions(
@@ -244,14 +248,16 @@ absl::StatusOr<std::vector<SessionHeader>> SessionEngine::ListSessions(
 absl::StatusOr<SessionSummary> SessionEngine::CloseSession(
     const SessionKey& key, Outcome outcome, TimeMicros now) {
   return WithSession<absl::StatusOr<SessionSummary>>(
-      key, [&](SessionCache::Entry& entry) -> absl::StatusOr<SessionSummary> {
-        const Outcome there = entry.session->header().outcome;
-        if (there == outcome) return Summarize(*entry.session);
-        if (there != Outcome::kOpen) return Closed(*entry.session);
+      key,
+      [&](Session& session,
+          std::vector<Record>& records) -> absl::StatusOr<SessionSummary> {
+        const Outcome there = session.header().outcome;
+        if (there == outcome) return Summarize(session);
+        if (there != Outcome::kOpen) return Closed(session);
         const SessionClosed record{.time = now, .outcome = outcome};
-        entry.session->Apply(record);
-        CLERESTORY_RETURN_IF_ERROR(Commit(entry, {record}));
-        return Summarize(*entry.session);
+        session.Apply(record);
+        records.emplace_back(record);
+        return Summarize(session);
       });
 }
 
@@ -267,67 +273,68 @@ absl::Status SessionEngine::DeleteSession(const SessionKey& key) {
 absl::StatusOr<std::int64_t> SessionEngine::AppendMessages(
     const SessionKey& key, const AppendRequest& request) {
   return WithSession<absl::StatusOr<std::int64_t>>(
-      key, [&](SessionCache::Entry& entry) -> absl::StatusOr<std::int64_t> {
-        std::vector<Record> records;
-        CLERESTORY_RETURN_IF_ERROR(Append(request, *entry.session, records));
-        CLERESTORY_RETURN_IF_ERROR(Commit(entry, records));
-        return entry.session->message_count();
+      key,
+      [&](Session& session,
+          std::vector<Record>& records) -> absl::StatusOr<std::int64_t> {
+        CLERESTORY_RETURN_IF_ERROR(Append(request, session, records));
+        return session.message_count();
       });
 }
 
 absl::StatusOr<BuiltView> SessionEngine::BuildView(
     const SessionKey& key, const BuildViewRequest& request) {
   return WithSession<absl::StatusOr<BuiltView>>(
-      key, [&](SessionCache::Entry& entry) -> absl::StatusOr<BuiltView> {
-        std::optional<Session> trial;
-        if (request.dry_run) trial.emplace(*entry.session);
-        Session& session = request.dry_run ? *trial : *entry.session;
-
-        // What can be refused comes first: nothing is changed by then.
-        if (session.header().outcome != Outcome::kOpen && !request.dry_run) {
-          return Closed(session);
+      key,
+      [&](Session& session,
+          std::vector<Record>& records) -> absl::StatusOr<BuiltView> {
+        if (request.dry_run) {
+          Session trial = session;
+          std::vector<Record> dropped;
+          return Decide(request, trial, dropped);
         }
-        std::optional<UsageReported> usage;
-        const std::string model = ModelOr(request.model, session);
-        if (request.usage.has_value()) {
-          CLERESTORY_ASSIGN_OR_RETURN(
-              const Usage understood,
-              ReadUsage(session.header().format, *request.usage));
-          usage = UsageReported{
-              .time = request.append.now, .model = model, .usage = understood};
-        }
-        std::vector<Record> records;
-        CLERESTORY_RETURN_IF_ERROR(Append(request.append, session, records));
-        if (usage.has_value() && !session.IsReported(usage->usage)) {
-          session.Apply(*usage);
-          records.emplace_back(*usage);
-        }
-
-        const ModelPrices& prices = PricesOf(model);
-        ViewServed decision =
-            PlanView(session, options_.policy, prices,
-                     {.now = request.append.now,
-                      .model = model,
-                      .preamble_tokens = request.preamble_tokens});
-        session.Apply(decision);
-        records.emplace_back(std::move(decision));
-        if (!request.dry_run) {
-          CLERESTORY_RETURN_IF_ERROR(Commit(entry, records));
-        }
-
-        BuiltView built;
-        built.view = DescribeView(session, session.last_decision(),
-                                  session.view_before_count(),
-                                  FrontierOf(session, options_.policy, prices));
-        const ViewServed& decided = built.view.decision;
-        built.saved_tokens = SavedTokens(session, decided);
-        built.over_window_tokens = std::max<std::int64_t>(
-            0, decided.view_call.total() -
-                   PromptTokensMax(options_.policy, prices));
-        built.masked_count = session.ledger().mask_count;
-        built.policy_digest = policy_digest_;
-        return built;
+        if (session.header().outcome != Outcome::kOpen) return Closed(session);
+        return Decide(request, session, records);
       });
+}
+
+absl::StatusOr<BuiltView> SessionEngine::Decide(
+    const BuildViewRequest& request, Session& session,
+    std::vector<Record>& records) const {
+  // What can be refused comes first: nothing is changed by then.
+  std::optional<UsageReported> usage;
+  const std::string model = ModelOr(request.model, session);
+  if (request.usage.has_value()) {
+    CLERESTORY_ASSIGN_OR_RETURN(
+        const Usage understood,
+        ReadUsage(session.header().format, *request.usage));
+    usage = UsageReported{
+        .time = request.append.now, .model = model, .usage = understood};
+  }
+  CLERESTORY_RETURN_IF_ERROR(Append(request.append, session, records));
+  if (usage.has_value() && !session.IsReported(usage->usage)) {
+    session.Apply(*usage);
+    records.emplace_back(*usage);
+  }
+
+  const ModelPrices& prices = PricesOf(model);
+  ViewServed decision = PlanView(session, options_.policy, prices,
+                                 {.now = request.append.now,
+                                  .model = model,
+                                  .preamble_tokens = request.preamble_tokens});
+  session.Apply(decision);
+  records.emplace_back(std::move(decision));
+
+  BuiltView built;
+  built.view = DescribeView(session, session.last_decision(),
+                            session.view_before_count(),
+                            FrontierOf(session, options_.policy, prices));
+  const ViewServed& decided = built.view.decision;
+  built.saved_tokens = SavedTokens(session, decided);
+  built.over_window_tokens = std::max<std::int64_t>(
+      0, decided.view_call.total() - PromptTokensMax(options_.policy, prices));
+  built.masked_count = session.ledger().mask_count;
+  built.policy_digest = policy_digest_;
+  return built;
 }
 
 absl::StatusOr<Usage> SessionEngine::ReportUsage(const SessionKey& key,
@@ -335,8 +342,9 @@ absl::StatusOr<Usage> SessionEngine::ReportUsage(const SessionKey& key,
                                                  absl::string_view model,
                                                  TimeMicros now) {
   return WithSession<absl::StatusOr<Usage>>(
-      key, [&](SessionCache::Entry& entry) -> absl::StatusOr<Usage> {
-        Session& session = *entry.session;
+      key,
+      [&](Session& session,
+          std::vector<Record>& records) -> absl::StatusOr<Usage> {
         if (session.header().outcome != Outcome::kOpen) return Closed(session);
         UsageReported record{
             .time = now, .model = ModelOr(model, session), .usage = {}};
@@ -344,7 +352,7 @@ absl::StatusOr<Usage> SessionEngine::ReportUsage(const SessionKey& key,
                                     ReadUsage(session.header().format, usage));
         if (session.IsReported(record.usage)) return record.usage;
         session.Apply(record);
-        CLERESTORY_RETURN_IF_ERROR(Commit(entry, {record}));
+        records.emplace_back(record);
         return record.usage;
       });
 }
@@ -353,9 +361,8 @@ absl::StatusOr<std::vector<HistoryEntry>> SessionEngine::ReadHistory(
     const SessionKey& key, std::int64_t start) {
   return WithSession<absl::StatusOr<std::vector<HistoryEntry>>>(
       key,
-      [&](SessionCache::Entry& entry)
-          -> absl::StatusOr<std::vector<HistoryEntry>> {
-        const Session& session = *entry.session;
+      [&](Session& session,
+          std::vector<Record>&) -> absl::StatusOr<std::vector<HistoryEntry>> {
         if (start < 0 || start > session.message_count()) {
           return FieldError(
               "start_sequence",
@@ -375,9 +382,9 @@ absl::StatusOr<std::vector<Observation>> SessionEngine::ListObservations(
     const SessionKey& key, std::size_t start, std::int64_t limit) {
   return WithSession<absl::StatusOr<std::vector<Observation>>>(
       key,
-      [&](SessionCache::Entry& entry)
-          -> absl::StatusOr<std::vector<Observation>> {
-        const std::vector<Observation>& all = entry.session->observations();
+      [&](Session& session,
+          std::vector<Record>&) -> absl::StatusOr<std::vector<Observation>> {
+        const std::vector<Observation>& all = session.observations();
         const std::size_t begin = std::min(start, all.size());
         const std::size_t end =
             begin +
@@ -393,8 +400,8 @@ absl::StatusOr<ObservationContent> SessionEngine::ReadObservation(
     std::int64_t offset, std::int64_t limit) {
   return WithSession<absl::StatusOr<ObservationContent>>(
       key,
-      [&](SessionCache::Entry& entry) -> absl::StatusOr<ObservationContent> {
-        const Session& session = *entry.session;
+      [&](Session& session,
+          std::vector<Record>&) -> absl::StatusOr<ObservationContent> {
         const bool has_message =
             sequence >= 0 && sequence < session.message_count();
         if (!has_message || index < 0 ||

@@ -168,7 +168,15 @@ class SessionEngine {
                       const std::vector<Record>& records)
       CLERESTORY_REQUIRES(entry.mutex);
 
-  // Runs `work(session)` with the session of `key` loaded and locked.
+  // Appends, takes the usage and plans the view of `request`, all in `session`,
+  // and adds to `records` what has to be stored. An error changes nothing.
+  absl::StatusOr<BuiltView> Decide(const BuildViewRequest& request,
+                                   Session& session,
+                                   std::vector<Record>& records) const;
+
+  // Runs `work(session, records)` with the session of `key` loaded and locked.
+  // What it did to the session it adds to `records`, and these are written
+  // before its result is returned.
   template <typename Result, typename Work>
   Result WithSession(const SessionKey& key, Work work);
 

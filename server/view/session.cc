@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <unordered_set>
 #include <utility>
 #include <variant>
@@ -301,7 +302,7 @@ void Session::SetMask(const Mask& mask, const ViewServed& view) {
   observation.mask_reason = view.break_reason;
   view_image_count_ -= observation.result.image_count;
   ++ledger_.mask_count;
-  const auto at = std::lower_bound(candidates_.begin(), candidates_.end(), i);
+  const auto at = std::ranges::lower_bound(candidates_, i);
   if (at != candidates_.end() && *at == i) candidates_.erase(at);
 }
 

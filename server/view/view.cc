@@ -45,10 +45,9 @@ View DescribeView(const Session& session, ViewServed decision,
        {view.frontier, stable, session.message_count()}) {
     if (end > 0) view.cache_marks.push_back(end - 1);
   }
-  std::sort(view.cache_marks.begin(), view.cache_marks.end());
-  view.cache_marks.erase(
-      std::unique(view.cache_marks.begin(), view.cache_marks.end()),
-      view.cache_marks.end());
+  std::ranges::sort(view.cache_marks);
+  const auto repeated = std::ranges::unique(view.cache_marks);
+  view.cache_marks.erase(repeated.begin(), repeated.end());
   view.decision = std::move(decision);
   return view;
 }

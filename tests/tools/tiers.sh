@@ -115,7 +115,8 @@ run_clang_tidy() {
 
 # clang-tidy on what differs from the main branch, or with --all on everything.
 lint_clang_tidy() {
-  local base source sources=() code=() tests=() generated=() outcome=0
+  local base source sources=() code=() tests=() generated=()
+  local tests_checks outcome=0
   configure check
   # Headers that protoc makes must be there; the rest need not be built.
   mapfile -t generated < <(ninja -C build/check -t targets all |
@@ -147,8 +148,8 @@ lint_clang_tidy() {
     fi
   done
   say "clang-tidy reads ${#sources[@]} of the sources, some seconds each"
-  # As tests/.clang-tidy says, also for the tests beside the code.
-  run_clang_tidy '-checks=-clang-analyzer-*' "${tests[@]}" || outcome=1
+  tests_checks=$(sed -n '/^Checks:/,$ s/^  //p' tests/.clang-tidy | tr -d ' \n')
+  run_clang_tidy "-checks=$tests_checks" "${tests[@]}" || outcome=1
   run_clang_tidy '-checks=' "${code[@]}" || outcome=1
   return "$outcome"
 }
