@@ -4,10 +4,11 @@
 #include "client/cli/replay_command.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <ios>
 #include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>

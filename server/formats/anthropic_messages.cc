@@ -38,7 +38,7 @@ enum class Block {
 
 struct BlockRule {
   absl::string_view type;
-  Block block;
+  Block block = Block::kOther;
 };
 
 constexpr BlockRule kBlocks[] = {

@@ -24,7 +24,7 @@ namespace {
 
 struct RoleRule {
   absl::string_view name;
-  Role role;
+  Role role = Role::kUser;
 };
 
 // openai-python, types/chat/*_message_param.py, 2026-08.

@@ -26,7 +26,7 @@ namespace {
 
 struct ModeRule {
   absl::string_view name;
-  Mode mode;
+  Mode mode = Mode::kOff;
 };
 
 constexpr ModeRule kModes[] = {
@@ -67,7 +67,7 @@ constexpr PolicyField kFields[] = {
 
 struct TextField {
   absl::string_view name;
-  std::string Policy::* member;
+  std::string Policy::* member = nullptr;
 };
 
 constexpr TextField kTextFields[] = {

@@ -77,9 +77,9 @@ inline constexpr std::int64_t kKeepObservationsMin = 3;
 // values that are allowed.
 struct PolicyField {
   absl::string_view name;
-  std::int64_t Policy::* member;
-  std::int64_t min;
-  std::int64_t max;
+  std::int64_t Policy::* member = nullptr;
+  std::int64_t min = 0;
+  std::int64_t max = 0;
   absl::string_view help;
 };
 std::span<const PolicyField> PolicyFields();

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "clerestory/v1/session_service.pb.h"
 #include "google/protobuf/empty.pb.h"

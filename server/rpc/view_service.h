@@ -33,7 +33,7 @@ class ViewService final
       v1::ReportUsageResponse* response) override;
 
  private:
-  absl::Status Build(const grpc::ByteBuffer& request,
+  absl::Status Build(const grpc::ByteBuffer& bytes,
                      grpc::ByteBuffer& response) const;
   absl::Status Report(const v1::ReportUsageRequest& request,
                       v1::ReportUsageResponse& response) const;

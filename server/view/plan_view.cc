@@ -221,11 +221,11 @@ class Planner {
 
   // Of all suffixes of `candidates` whose rent has reached their price, the one
   // with the largest surplus; the longest of equals.
-  std::optional<Suffix> BestSuffix(
-      const std::vector<Candidate>& candidates) const {
+  std::optional<Suffix> BestSuffix(const std::vector<Candidate>& candidates,
+                                   const ViewServed& last) const {
     // What is read if nothing is masked.
     const std::int64_t cached =
-        std::min(prompt_tokens(), last_->view_call.total());
+        std::min(prompt_tokens(), last.view_call.total());
     std::optional<Suffix> best;
     std::int64_t saving = 0;
     std::int64_t cached_saving = 0;  // Of what the last view showed.
@@ -234,7 +234,7 @@ class Planner {
     for (std::size_t i = candidates.size(); i-- > 0;) {
       const Observation& observation = *candidates[i].observation;
       saving += candidates[i].saving;
-      if (observation.sequence < last_->message_count) {
+      if (observation.sequence < last.message_count) {
         cached_saving += candidates[i].saving;
       }
       images += observation.result.image_count;
@@ -272,7 +272,8 @@ class Planner {
       case Mode::kOff:
         return;
       case Mode::kAdaptive:
-        return ChooseAdaptive(std::move(candidates));
+        ChooseAdaptive(std::move(candidates));
+        return;
       case Mode::kBlock:
         if (static_cast<std::int64_t>(candidates.size()) >=
             policy_.block_size) {
@@ -280,18 +281,24 @@ class Planner {
         }
         return;
       case Mode::kThreshold:
-        return ChooseOldest(std::move(candidates));
+        ChooseOldest(std::move(candidates));
+        return;
       case Mode::kEveryTurn:
-        return Take(std::move(candidates), BreakReason::kSchedule);
+        Take(std::move(candidates), BreakReason::kSchedule);
+        return;
     }
   }
 
   void ChooseAdaptive(std::vector<Candidate> candidates) {
     if (IsModelChanged()) {
-      return Take(std::move(candidates), BreakReason::kModelChanged);
+      Take(std::move(candidates), BreakReason::kModelChanged);
+      return;
     }
-    if (IsCold()) return Take(std::move(candidates), BreakReason::kCacheCold);
-    const std::optional<Suffix> best = BestSuffix(candidates);
+    if (!last_.has_value() || IsCold()) {
+      Take(std::move(candidates), BreakReason::kCacheCold);
+      return;
+    }
+    const std::optional<Suffix> best = BestSuffix(candidates, *last_);
     if (!best.has_value()) return;
     candidates.erase(
         candidates.begin(),
@@ -379,13 +386,12 @@ class Planner {
 
   // What the provider's cache does with the call, and what that costs.
   void Price(ViewServed& record) const {
-    const bool warm = !IsCold() && !IsModelChanged();
     const std::int64_t raw = record.preamble_tokens + record.raw_tokens.total();
     const std::int64_t view =
         record.preamble_tokens + record.view_tokens.total();
     std::int64_t raw_read = 0;
     std::int64_t view_read = 0;
-    if (warm) {
+    if (last_.has_value() && !IsCold() && !IsModelChanged()) {
       raw_read = std::min(raw, last_->raw_call.total());
       view_read = std::min(view, last_->view_call.total());
       if (!masks_.empty()) {

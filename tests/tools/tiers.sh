@@ -148,9 +148,9 @@ lint_clang_tidy() {
     fi
   done
   say "clang-tidy reads ${#sources[@]} of the sources, some seconds each"
+  run_clang_tidy '-checks=' "${code[@]}" || outcome=1
   tests_checks=$(sed -n '/^Checks:/,$ s/^  //p' tests/.clang-tidy | tr -d ' \n')
   run_clang_tidy "-checks=$tests_checks" "${tests[@]}" || outcome=1
-  run_clang_tidy '-checks=' "${code[@]}" || outcome=1
   return "$outcome"
 }
 
