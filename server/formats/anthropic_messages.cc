@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,6 +16,7 @@
 #include "server/base/limits.h"
 #include "server/base/status.h"
 #include "server/formats/content.h"
+#include "server/formats/format.h"
 #include "server/json/document.h"
 #include "server/model/message.h"
 #include "server/tokens/token_counter.h"
@@ -250,10 +252,11 @@ absl::StatusOr<ParsedMessage> AnthropicMessages::Parse(
   return Scan(counter).Run(document.root());
 }
 
-std::string AnthropicMessages::MaskedContent(
+std::vector<Replacement> AnthropicMessages::Mask(
     absl::string_view message, const ParsedResult& result,
     absl::string_view placeholder) const {
-  return TextContent(message, result, placeholder);
+  return {{.at = result.content,
+           .value = TextContent(message, result, placeholder)}};
 }
 
 }  // namespace clerestory

@@ -22,6 +22,16 @@
 namespace clerestory {
 namespace {
 
+// What masking puts in place of the content of `result`.
+std::string MaskedContent(absl::string_view message, const ParsedResult& result,
+                          absl::string_view placeholder) {
+  const std::vector<Replacement> replacements =
+      AnthropicMessages().Mask(message, result, placeholder);
+  EXPECT_EQ(replacements.size(), 1U);
+  EXPECT_EQ(replacements.at(0).at, result.content);
+  return replacements.at(0).value;
+}
+
 ParsedMessage Parse(absl::string_view message) {
   const FormTokenCounter counter;
   const absl::StatusOr<ParsedMessage> parsed =
@@ -267,8 +277,7 @@ TEST(AnthropicMessagesTest, AMarkOnTheBlockStandsOutsideItsContent) {
   const ParsedResult result = Parse(message).results.at(0);
   EXPECT_EQ(result.cache_mark, ByteSpan());
   EXPECT_EQ(At(message, result.content), R"("abc")");
-  EXPECT_EQ(AnthropicMessages().MaskedContent(message, result, "[m]"),
-            R"("[m]")");
+  EXPECT_EQ(MaskedContent(message, result, "[m]"), R"("[m]")");
 }
 
 TEST(AnthropicMessagesTest, AMarkInsideTheContentIsCarriedOn) {
@@ -278,16 +287,14 @@ TEST(AnthropicMessagesTest, AMarkInsideTheContentIsCarriedOn) {
   const ParsedResult result = Parse(message).results.at(0);
   EXPECT_EQ(At(message, result.cache_mark),
             R"({"ttl":"1h",  "type":"ephemeral"})");
-  const std::string masked =
-      AnthropicMessages().MaskedContent(message, result, "[\"m\"]");
+  const std::string masked = MaskedContent(message, result, "[\"m\"]");
   EXPECT_EQ(masked, R"([{"type":"text","text":"[\"m\"]","cache_control":)"
                     R"({"ttl":"1h",  "type":"ephemeral"}}])");
   // Masked again it would be the same.
   const std::string again =
       Splice(message, {{.at = result.content, .value = masked}});
   const ParsedResult placeholder = Parse(again).results.at(0);
-  EXPECT_EQ(AnthropicMessages().MaskedContent(again, placeholder, "[\"m\"]"),
-            masked);
+  EXPECT_EQ(MaskedContent(again, placeholder, "[\"m\"]"), masked);
 }
 
 TEST(AnthropicMessagesTest, OfSeveralMarksTheLastIsCarriedOn) {
@@ -301,9 +308,9 @@ TEST(AnthropicMessagesTest, OfSeveralMarksTheLastIsCarriedOn) {
 
 TEST(AnthropicMessagesTest, APlaceholderIsQuotedAsJson) {
   const std::string message = User(ResultOf(R"("abc")"));
-  EXPECT_EQ(AnthropicMessages().MaskedContent(
-                message, Parse(message).results.at(0), "\"a\"\\\n\x01é"),
-            R"("\"a\"\\\n\u0001é")");
+  EXPECT_EQ(
+      MaskedContent(message, Parse(message).results.at(0), "\"a\"\\\n\x01é"),
+      R"("\"a\"\\\n\u0001é")");
 }
 
 // --- what is refused -------------------------------------------------------

@@ -10,7 +10,10 @@
 #include "absl/strings/string_view.h"
 #include "server/base/check.h"
 #include "server/formats/anthropic_messages.h"
+#include "server/formats/bedrock_converse.h"
+#include "server/formats/gemini.h"
 #include "server/formats/openai_chat.h"
+#include "server/formats/openai_responses.h"
 #include "server/model/message.h"
 
 namespace clerestory {
@@ -18,9 +21,25 @@ namespace clerestory {
 const FormatAdapter& AdapterFor(Format format) {
   static const auto* const anthropic = new AnthropicMessages();
   static const auto* const chat = new OpenaiChat();
-  CLERESTORY_CHECK(format != Format::kUnspecified);
-  if (format == Format::kAnthropicMessages) return *anthropic;
-  return *chat;
+  static const auto* const responses = new OpenaiResponses();
+  static const auto* const gemini = new Gemini();
+  static const auto* const converse = new BedrockConverse();
+  switch (format) {
+    case Format::kUnspecified:
+      break;
+    case Format::kAnthropicMessages:
+      return *anthropic;
+    case Format::kOpenaiChat:
+      return *chat;
+    case Format::kOpenaiResponses:
+      return *responses;
+    case Format::kGemini:
+      return *gemini;
+    case Format::kBedrockConverse:
+      return *converse;
+  }
+  CLERESTORY_CHECK(false);
+  return *anthropic;
 }
 
 absl::string_view FormatName(Format format) {
@@ -29,6 +48,12 @@ absl::string_view FormatName(Format format) {
       return "ANTHROPIC_MESSAGES";
     case Format::kOpenaiChat:
       return "OPENAI_CHAT";
+    case Format::kOpenaiResponses:
+      return "OPENAI_RESPONSES";
+    case Format::kGemini:
+      return "GEMINI";
+    case Format::kBedrockConverse:
+      return "BEDROCK_CONVERSE";
     case Format::kUnspecified:
       break;
   }

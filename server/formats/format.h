@@ -14,6 +14,12 @@
 
 namespace clerestory {
 
+// A value to put in place of a part of a message.
+struct Replacement {
+  ByteSpan at;
+  std::string value;
+};
+
 // What is particular to one provider's messages: where calls, results and the
 // rest stand, and what may stand in place of a result. Stateless and pure; safe
 // from any thread.
@@ -32,11 +38,12 @@ class FormatAdapter {
   virtual absl::StatusOr<ParsedMessage> Parse(
       absl::string_view message, const TokenCounter& counter) const = 0;
 
-  // The JSON value to put in place of `result.content` of `message`, so that
-  // the model reads `placeholder`.
-  virtual std::string MaskedContent(absl::string_view message,
-                                    const ParsedResult& result,
-                                    absl::string_view placeholder) const = 0;
+  // What to replace in `message`, in order, so that the model reads
+  // `placeholder` instead of `result`: its content, and its attachments if it
+  // has any. REQUIRES: `result` is of this message, and maskable.
+  virtual std::vector<Replacement> Mask(
+      absl::string_view message, const ParsedResult& result,
+      absl::string_view placeholder) const = 0;
 };
 
 // The adapter of `format`, which lives for ever. REQUIRES: not kUnspecified.
@@ -44,12 +51,6 @@ const FormatAdapter& AdapterFor(Format format);
 
 // `ANTHROPIC_MESSAGES` and so on.
 absl::string_view FormatName(Format format);
-
-// A value to put in place of a part of a message.
-struct Replacement {
-  ByteSpan at;
-  std::string value;
-};
 
 // Returns `message` with its parts replaced and every other byte as it was.
 // REQUIRES: `replacements` are in order and do not overlap.

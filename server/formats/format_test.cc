@@ -210,9 +210,10 @@ TEST(FormatTest, MaskingChangesTheContentOfResultsAndNoOtherByte) {
         masked.push_back(result.maskable && writer.Below(2) == 0);
         if (!masked.back()) continue;
         ++masked_count;
-        replacements.push_back(
-            {.at = result.content,
-             .value = adapter.MaskedContent(message, result, placeholder)});
+        for (Replacement& replacement :
+             adapter.Mask(message, result, placeholder)) {
+          replacements.push_back(std::move(replacement));
+        }
       }
       const std::string view = Splice(message, replacements);
 

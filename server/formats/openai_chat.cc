@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,6 +16,7 @@
 #include "server/base/limits.h"
 #include "server/base/status.h"
 #include "server/formats/content.h"
+#include "server/formats/format.h"
 #include "server/json/document.h"
 #include "server/model/message.h"
 #include "server/tokens/token_counter.h"
@@ -189,10 +191,11 @@ absl::StatusOr<ParsedMessage> OpenaiChat::Parse(
   return parsed;
 }
 
-std::string OpenaiChat::MaskedContent(absl::string_view message,
-                                      const ParsedResult& result,
-                                      absl::string_view placeholder) const {
-  return TextContent(message, result, placeholder);
+std::vector<Replacement> OpenaiChat::Mask(absl::string_view message,
+                                          const ParsedResult& result,
+                                          absl::string_view placeholder) const {
+  return {{.at = result.content,
+           .value = TextContent(message, result, placeholder)}};
 }
 
 }  // namespace clerestory

@@ -4,7 +4,7 @@
 #ifndef CLERESTORY_SERVER_FORMATS_OPENAI_CHAT_H_
 #define CLERESTORY_SERVER_FORMATS_OPENAI_CHAT_H_
 
-#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -22,9 +22,9 @@ class OpenaiChat final : public FormatAdapter {
  public:
   absl::StatusOr<ParsedMessage> Parse(
       absl::string_view message, const TokenCounter& counter) const override;
-  std::string MaskedContent(absl::string_view message,
-                            const ParsedResult& result,
-                            absl::string_view placeholder) const override;
+  std::vector<Replacement> Mask(absl::string_view message,
+                                const ParsedResult& result,
+                                absl::string_view placeholder) const override;
 };
 
 }  // namespace clerestory

@@ -19,6 +19,16 @@
 namespace clerestory {
 namespace {
 
+// What masking puts in place of the content of `result`.
+std::string MaskedContent(absl::string_view message, const ParsedResult& result,
+                          absl::string_view placeholder) {
+  const std::vector<Replacement> replacements =
+      OpenaiChat().Mask(message, result, placeholder);
+  EXPECT_EQ(replacements.size(), 1U);
+  EXPECT_EQ(replacements.at(0).at, result.content);
+  return replacements.at(0).value;
+}
+
 ParsedMessage Parse(absl::string_view message) {
   const FormTokenCounter counter;
   const absl::StatusOr<ParsedMessage> parsed =
@@ -214,15 +224,14 @@ TEST(OpenaiChatTest, AMarkInsideTheContentIsCarriedOn) {
   const ParsedResult result = Parse(message).results.at(0);
   EXPECT_EQ(At(message, result.cache_mark), R"({"ttl" : "1h"})");
   EXPECT_EQ(
-      OpenaiChat().MaskedContent(message, result, "[\"m\"]"),
+      MaskedContent(message, result, "[\"m\"]"),
       R"([{"type":"text","text":"[\"m\"]","cache_control":{"ttl" : "1h"}}])");
 }
 
 TEST(OpenaiChatTest, WithoutAMarkThePlaceholderIsAString) {
   const std::string message = Tool(R"([{"type":"text","text":"a"}])");
-  EXPECT_EQ(
-      OpenaiChat().MaskedContent(message, Parse(message).results.at(0), "[m]"),
-      R"("[m]")");
+  EXPECT_EQ(MaskedContent(message, Parse(message).results.at(0), "[m]"),
+            R"("[m]")");
 }
 
 // --- what is refused -------------------------------------------------------

@@ -29,6 +29,9 @@ enum class Format {
   kUnspecified = 0,
   kAnthropicMessages = 1,
   kOpenaiChat = 2,
+  kOpenaiResponses = 3,
+  kGemini = 4,
+  kBedrockConverse = 5,
 };
 
 // Who speaks. Tool results are `kTool` in formats that have such messages, and
@@ -59,22 +62,43 @@ struct StageTokens {
 struct ParsedCall {
   std::string id;    // As the provider gave it; may be empty or repeated.
   std::string tool;  // The tool's name.
+  // The JSON value with the arguments: an object, or a string that holds one.
+  // Empty if there is none.
   ByteSpan arguments;
+  // What goes with the call when it is dropped: the block, part or entry of an
+  // array that it is, or the whole message.
+  ByteSpan element;
+  // Whether it may be dropped or its arguments replaced, as far as it says
+  // itself: false if it carries a signature or a cache mark, or belongs to
+  // something that must find it again.
+  bool is_removable = false;
+  std::int64_t token_count = 0;
+  // Tokens of the message before the call.
+  std::int64_t tokens_before = 0;
 };
 
 // A tool result in a message.
 struct ParsedResult {
-  std::string call_id;  // Which call it says that it answers.
+  std::string call_id;  // Which call it says that it answers; may be empty.
+  std::string tool;     // The tool's name, if the result has it; or empty.
   // The JSON value that masking replaces, quotes or brackets included. Empty if
   // there is none.
   ByteSpan content;
+  // A second JSON value, an array, that masking empties: pictures and files
+  // that stand beside the content. Behind or before it; empty if there is none.
+  ByteSpan attachments;
+  // What goes with the result when it is dropped, as in ParsedCall.
+  ByteSpan element;
   // The JSON value of a cache mark inside the content, which a placeholder must
   // carry on. Empty if there is none.
   ByteSpan cache_mark;
   bool is_error = false;
   // Whether the format lets a placeholder stand here.
   bool maskable = false;
+  // Whether it may be dropped with its call, as in ParsedCall.
+  bool is_removable = false;
   std::int64_t image_count = 0;
+  std::int64_t document_count = 0;
   std::int64_t line_count = 0;
   std::int64_t token_count = 0;
   // Tokens of the message before the result.
@@ -88,7 +112,10 @@ struct ParsedMessage {
   StageTokens tokens;
   std::vector<ParsedCall> calls;
   std::vector<ParsedResult> results;
-  // Whether it holds reasoning that its provider signed.
+  // The blocks, parts or entries that it consists of, calls and results
+  // included: if these are all, the message goes when they are dropped.
+  std::int64_t part_count = 0;
+  // Whether it holds reasoning that its provider signed or encrypted.
   bool has_thinking = false;
   // Images outside tool results.
   std::int64_t image_count = 0;

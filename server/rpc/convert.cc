@@ -99,12 +99,13 @@ absl::Status CheckModel(absl::string_view model) {
 }
 
 absl::StatusOr<Format> ToFormat(v1::Format format) {
-  if (format == v1::FORMAT_ANTHROPIC_MESSAGES) {
-    return Format::kAnthropicMessages;
+  if (format == v1::FORMAT_UNSPECIFIED || !v1::Format_IsValid(format)) {
+    return FieldError(
+        "format",
+        "expected FORMAT_ANTHROPIC_MESSAGES, FORMAT_OPENAI_CHAT, "
+        "FORMAT_OPENAI_RESPONSES, FORMAT_GEMINI or FORMAT_BEDROCK_CONVERSE");
   }
-  if (format == v1::FORMAT_OPENAI_CHAT) return Format::kOpenaiChat;
-  return FieldError("format",
-                    "expected FORMAT_ANTHROPIC_MESSAGES or FORMAT_OPENAI_CHAT");
+  return static_cast<Format>(format);
 }
 
 absl::StatusOr<Outcome> ToOutcome(v1::Outcome outcome) {

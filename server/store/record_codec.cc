@@ -92,6 +92,12 @@ pb::Format ToStored(Format format) {
       return pb::FORMAT_ANTHROPIC_MESSAGES;
     case Format::kOpenaiChat:
       return pb::FORMAT_OPENAI_CHAT;
+    case Format::kOpenaiResponses:
+      return pb::FORMAT_OPENAI_RESPONSES;
+    case Format::kGemini:
+      return pb::FORMAT_GEMINI;
+    case Format::kBedrockConverse:
+      return pb::FORMAT_BEDROCK_CONVERSE;
   }
   CLERESTORY_CHECK(false);
   return pb::FORMAT_UNSPECIFIED;

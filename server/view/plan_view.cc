@@ -76,9 +76,15 @@ std::optional<Candidate> MaskOf(const Session& session, const Policy& policy,
   if (candidate.saving <= 0) return std::nullopt;
   const SessionMessage& message =
       session.messages()[static_cast<std::size_t>(observation.sequence)];
-  const std::string content = session.adapter().MaskedContent(
-      *message.raw, result, candidate.placeholder);
-  if (content.size() >= result.content.size) return std::nullopt;
+  // In bytes, of all that is replaced: the content, and what stands beside it.
+  std::size_t before = 0;
+  std::size_t after = 0;
+  for (const Replacement& replacement :
+       session.adapter().Mask(*message.raw, result, candidate.placeholder)) {
+    before += replacement.at.size;
+    after += replacement.value.size();
+  }
+  if (after >= before) return std::nullopt;
   return candidate;
 }
 

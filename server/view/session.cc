@@ -323,10 +323,10 @@ void Session::Render(std::int64_t first) {
           view_tokens_ + observation.result.tokens_before - saved;
       if (!observation.placeholder.has_value()) continue;
       saved += observation.result.token_count - observation.placeholder_tokens;
-      replacements.push_back(
-          {.at = observation.result.content,
-           .value = adapter().MaskedContent(*message.raw, observation.result,
-                                            *observation.placeholder)});
+      for (Replacement& replacement : adapter().Mask(
+               *message.raw, observation.result, *observation.placeholder)) {
+        replacements.push_back(std::move(replacement));
+      }
     }
     if (!replacements.empty()) {
       const auto size_before =
