@@ -142,20 +142,6 @@ Durability DurabilityOf(const std::vector<Record>& records) {
   return Durability::kBuffered;
 }
 
-// The tokens that the masks of `decision` took away.
-std::int64_t SavedTokens(const Session& session, const ViewServed& decision) {
-  std::int64_t saved = 0;
-  for (const Mask& mask : decision.masks) {
-    const SessionMessage& message =
-        session.messages()[static_cast<std::size_t>(mask.sequence)];
-    const Observation& observation =
-        session.observations()[message.first_observation +
-                               static_cast<std::size_t>(mask.index)];
-    saved += observation.result.token_count - observation.placeholder_tokens;
-  }
-  return saved;
-}
-
 SessionSummary Summarize(const Session& session) {
   SessionSummary summary;
   summary.header = session.header();
@@ -329,10 +315,11 @@ absl::StatusOr<BuiltView> SessionEngine::Decide(
                             session.view_before_count(),
                             FrontierOf(session, options_.policy, prices));
   const ViewServed& decided = built.view.decision;
-  built.saved_tokens = SavedTokens(session, decided);
+  built.saved_tokens = session.SavingOf(decided.masks);
   built.over_window_tokens = std::max<std::int64_t>(
       0, decided.view_call.total() - PromptTokensMax(options_.policy, prices));
   built.masked_count = session.ledger().mask_count;
+  built.copied_placeholder_count = session.ledger().copied_placeholder_count;
   built.policy_digest = policy_digest_;
   return built;
 }

@@ -52,6 +52,7 @@ struct BuiltView {
   std::int64_t masked_count = 0;
   std::int64_t saved_tokens = 0;  // By the break of this view.
   std::int64_t over_window_tokens = 0;
+  std::int64_t copied_placeholder_count = 0;  // As in Ledger.
   std::string policy_digest;
 };
 

@@ -69,11 +69,18 @@ enum class BreakReason {
       5,  // The policy's mode asks for it: block, threshold, every turn.
 };
 
-// An observation that is masked from now on, and by what.
+// An observation that is masked from now on, and by what; or its call; or both.
 struct Mask {
-  std::int64_t sequence = 0;  // Of the message that holds it.
+  std::int64_t sequence = 0;  // Of the message that holds the observation.
   std::int64_t index = 0;     // Among the results of that message.
-  std::string placeholder;
+  // What stands in place of the observation; "" if it stays.
+  std::string placeholder = {};
+  // The JSON value that stands in place of its call's arguments; "" if they
+  // stay.
+  std::string arguments = {};
+  // Whether the observation and its call are left out altogether; then there is
+  // neither a placeholder nor a value.
+  bool is_dropped = false;
 
   friend bool operator==(const Mask&, const Mask&) = default;
 };

@@ -37,6 +37,17 @@ constexpr ModeRule kModes[] = {
     {"every_turn", Mode::kEveryTurn},
 };
 
+struct ErrorName {
+  absl::string_view name;
+  ErrorRule rule = ErrorRule::kMask;
+};
+
+constexpr ErrorName kErrorRules[] = {
+    {"keep", ErrorRule::kKeep},
+    {"mask", ErrorRule::kMask},
+    {"drop", ErrorRule::kDrop},
+};
+
 // The rule that the default one departs from, by its name in the literature.
 constexpr absl::string_view kRentOrBuy = "rent_or_buy";
 
@@ -63,6 +74,9 @@ constexpr PolicyField kFields[] = {
      "most tokens of a request; 0: the model's"},
     {"reserve_tokens", &Policy::reserve_tokens, 0, kTokensMax,
      "tokens kept free for the answer; 0: the model's answer limit"},
+    {"argument_tokens_min", &Policy::argument_tokens_min, 0, kTokensMax,
+     "tokens from which a string in a masked call's arguments is masked; 0: "
+     "none"},
 };
 
 struct TextField {
@@ -73,6 +87,7 @@ struct TextField {
 constexpr TextField kTextFields[] = {
     {"placeholder", &Policy::placeholder},
     {"error_placeholder", &Policy::error_placeholder},
+    {"argument_placeholder", &Policy::argument_placeholder},
 };
 constexpr std::size_t kTemplateBytesMax = 200;
 
@@ -100,6 +115,23 @@ absl::Status SetMode(absl::string_view value, Policy& policy) {
                     absl::StrCat("unknown value \"", value, "\"; use ", known));
 }
 
+absl::Status SetErrorRule(absl::string_view value, Policy& policy) {
+  for (const ErrorName& rule : kErrorRules) {
+    if (rule.name != value) continue;
+    policy.errors = rule.rule;
+    return absl::OkStatus();
+  }
+  return FieldError("errors", absl::StrCat("unknown value \"", value,
+                                           "\"; use keep, mask, drop"));
+}
+
+absl::string_view ErrorRuleName(ErrorRule rule) {
+  for (const ErrorName& known : kErrorRules) {
+    if (known.rule == rule) return known.name;
+  }
+  return "unknown";
+}
+
 }  // namespace
 
 std::span<const PolicyField> PolicyFields() { return kFields; }
@@ -107,13 +139,14 @@ std::span<const PolicyField> PolicyFields() { return kFields; }
 absl::Status SetPolicyField(absl::string_view name, absl::string_view value,
                             Policy& policy) {
   if (name == "mode") return SetMode(value, policy);
+  if (name == "errors") return SetErrorRule(value, policy);
   for (const TextField& field : kTextFields) {
     if (field.name != name) continue;
     CLERESTORY_RETURN_IF_ERROR(CheckTemplate(name, value));
     policy.*field.member = std::string(value);
     return absl::OkStatus();
   }
-  std::string known = "mode";
+  std::string known = "mode, errors";
   for (const PolicyField& field : kFields) {
     absl::StrAppend(&known, ", ", field.name);
     if (field.name != name) continue;
@@ -128,7 +161,8 @@ absl::Status SetPolicyField(absl::string_view name, absl::string_view value,
     return absl::OkStatus();
   }
   return FieldError(name, absl::StrCat("no such field of a policy; use ", known,
-                                       ", placeholder, error_placeholder"));
+                                       ", placeholder, error_placeholder, "
+                                       "argument_placeholder"));
 }
 
 absl::Status CheckPolicy(const Policy& policy) {
@@ -172,7 +206,8 @@ absl::string_view ModeName(Mode mode) {
 }
 
 std::string PolicyDigest(const Policy& policy) {
-  std::string text = absl::StrCat("mode=", ModeName(policy.mode));
+  std::string text = absl::StrCat("mode=", ModeName(policy.mode),
+                                  "\nerrors=", ErrorRuleName(policy.errors));
   for (const PolicyField& field : kFields) {
     absl::StrAppend(&text, "\n", field.name, "=", policy.*field.member);
   }

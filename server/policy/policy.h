@@ -28,6 +28,15 @@ enum class Mode {
   kEveryTurn,
 };
 
+// What is done with observations that are errors.
+enum class ErrorRule {
+  kKeep,  // They stay.
+  kMask,  // They are masked like others, with a text of their own.
+  // They are left out with their calls where the format stays valid, and masked
+  // where it would not.
+  kDrop,
+};
+
 // How a session's observations are masked. A value; equal policies have equal
 // digests.
 struct Policy {
@@ -62,11 +71,20 @@ struct Policy {
   // fifth of the window.
   std::int64_t reserve_tokens = 0;
 
+  ErrorRule errors = ErrorRule::kMask;
+
+  // String values of at least so many tokens in the arguments of the call of a
+  // masked observation are masked with it; 0 for none. Off by default, since
+  // models copy what they see in their own calls.
+  std::int64_t argument_tokens_min = 0;
+
   // What stands in place of a masked observation: UTF-8, not blank. `{size}` is
   // what was there ("47 lines", "1 image"), `{tokens}` its tokens.
   std::string placeholder = "[tool output masked: {size}, {tokens} tokens]";
   std::string error_placeholder =
       "[tool error masked: {size}, {tokens} tokens]";
+  // What stands in place of a string in arguments; has no `{size}`.
+  std::string argument_placeholder = "[argument masked: {tokens} tokens]";
 };
 
 // The fewest newest observations that may be kept: the window can force a break
@@ -84,9 +102,9 @@ struct PolicyField {
 };
 std::span<const PolicyField> PolicyFields();
 
-// Sets the field, or `mode`, `placeholder` or `error_placeholder`, called
-// `name`. INVALID_ARGUMENT with kFieldInvalid if there is none of that name or
-// the value is not allowed; it says what is.
+// Sets the field, or `mode`, `errors`, `placeholder`, `error_placeholder` or
+// `argument_placeholder`, called `name`. INVALID_ARGUMENT with kFieldInvalid if
+// there is none of that name or the value is not allowed; it says what is.
 absl::Status SetPolicyField(absl::string_view name, absl::string_view value,
                             Policy& policy);
 

@@ -209,6 +209,9 @@ v1::Ledger FromLedger(const Ledger& ledger) {
   out.set_mask_count(ledger.mask_count);
   out.set_usage_count(ledger.usage_count);
   *out.mutable_usage() = FromUsage(ledger.usage);
+  out.set_drop_count(ledger.drop_count);
+  out.set_argument_mask_count(ledger.argument_mask_count);
+  out.set_copied_placeholder_count(ledger.copied_placeholder_count);
   return out;
 }
 
@@ -240,8 +243,12 @@ v1::Observation FromObservation(const Observation& observation) {
   out.set_token_count(observation.result.token_count);
   out.set_line_count(observation.result.line_count);
   out.set_image_count(observation.result.image_count);
+  out.set_document_count(observation.result.document_count);
+  out.set_is_dropped(observation.is_dropped);
   if (observation.placeholder.has_value()) {
     out.set_placeholder(*observation.placeholder);
+  }
+  if (observation.placeholder.has_value() || observation.is_dropped) {
     *out.mutable_mask_time() = FromTime(observation.mask_time);
     out.set_mask_reason(FromReason(observation.mask_reason));
   }
@@ -256,11 +263,13 @@ v1::ViewReport FromView(const BuiltView& built) {
   if (!decision.masks.empty()) {
     v1::Break& broken = *out.mutable_break_();
     broken.set_reason(FromReason(decision.break_reason));
-    broken.set_sequence(decision.masks.front().sequence);
+    broken.set_sequence(built.view.first_change);
     for (const Mask& mask : decision.masks) {
       v1::MaskedObservation& masked = *broken.add_masks();
       masked.set_observation_id(ObservationId(mask.sequence, mask.index));
       masked.set_placeholder(mask.placeholder);
+      masked.set_arguments(mask.arguments);
+      masked.set_is_dropped(mask.is_dropped);
     }
     broken.set_price_pico_usd(decision.break_price);
     broken.set_rent_pico_usd(decision.break_rent);
@@ -278,8 +287,9 @@ v1::ViewReport FromView(const BuiltView& built) {
   out.set_raw_cost_pico_usd(decision.raw_cost);
   out.set_view_cost_pico_usd(decision.view_cost);
   out.set_over_window_tokens(built.over_window_tokens);
+  out.set_copied_placeholder_count(built.copied_placeholder_count);
   out.set_policy_digest(built.policy_digest);
-  out.set_next_sequence(built.view.whole.message_count);
+  out.set_next_sequence(decision.message_count);
   return out;
 }
 

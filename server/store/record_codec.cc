@@ -194,6 +194,8 @@ void ToStored(const ViewServed& from, pb::Record& record) {
     stored.set_sequence(mask.sequence);
     stored.set_index(mask.index);
     stored.set_placeholder(mask.placeholder);
+    stored.set_arguments(mask.arguments);
+    stored.set_is_dropped(mask.is_dropped);
   }
   to.set_preamble_tokens(from.preamble_tokens);
   ToStored(from.raw_tokens, *to.mutable_raw_tokens());
@@ -221,7 +223,9 @@ std::optional<ViewServed> FromStored(const pb::ViewServed& from) {
   for (const pb::Mask& mask : from.masks()) {
     to.masks.push_back({.sequence = mask.sequence(),
                         .index = mask.index(),
-                        .placeholder = mask.placeholder()});
+                        .placeholder = mask.placeholder(),
+                        .arguments = mask.arguments(),
+                        .is_dropped = mask.is_dropped()});
   }
   to.preamble_tokens = from.preamble_tokens();
   to.raw_tokens = FromStored(from.raw_tokens());

@@ -20,12 +20,17 @@ std::string Counted(std::int64_t count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
-// "47 lines", "1 image", "3 lines and 2 images".
+// "47 lines", "1 image", "3 lines and 2 images", "1 line and 1 document".
 std::string SizeOf(const ParsedResult& result) {
-  if (result.image_count == 0) return Counted(result.line_count, "line");
-  const std::string images = Counted(result.image_count, "image");
-  if (result.line_count == 0) return images;
-  return absl::StrCat(Counted(result.line_count, "line"), " and ", images);
+  std::string size;
+  const auto add = [&](std::int64_t count, absl::string_view noun) {
+    if (count == 0) return;
+    absl::StrAppend(&size, size.empty() ? "" : " and ", Counted(count, noun));
+  };
+  add(result.line_count, "line");
+  add(result.image_count, "image");
+  add(result.document_count, "document");
+  return size.empty() ? Counted(0, "line") : size;
 }
 
 }  // namespace
@@ -35,6 +40,11 @@ std::string PlaceholderFor(const ParsedResult& result, const Policy& policy) {
       result.is_error ? policy.error_placeholder : policy.placeholder,
       {{"{size}", SizeOf(result)},
        {"{tokens}", absl::StrCat(result.token_count)}});
+}
+
+std::string ArgumentPlaceholder(std::int64_t tokens, const Policy& policy) {
+  return absl::StrReplaceAll(policy.argument_placeholder,
+                             {{"{tokens}", absl::StrCat(tokens)}});
 }
 
 }  // namespace clerestory

@@ -4,6 +4,7 @@
 #ifndef CLERESTORY_SERVER_VIEW_PLACEHOLDER_H_
 #define CLERESTORY_SERVER_VIEW_PLACEHOLDER_H_
 
+#include <cstdint>
 #include <string>
 
 #include "server/model/message.h"
@@ -14,6 +15,9 @@ namespace clerestory {
 // The text that stands for `result` in a view: the policy's template for a
 // success or an error, filled in. A pure function of the two, never empty.
 std::string PlaceholderFor(const ParsedResult& result, const Policy& policy);
+
+// The text that stands for a string of `tokens` in the arguments of a call.
+std::string ArgumentPlaceholder(std::int64_t tokens, const Policy& policy);
 
 }  // namespace clerestory
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,19 +19,11 @@
 #include "server/model/record.h"
 #include "server/policy/policy.h"
 #include "server/tokens/token_counter.h"
-#include "server/view/placeholder.h"
+#include "server/view/candidate.h"
 #include "server/view/session.h"
 
 namespace clerestory {
 namespace {
-
-// An observation that may be masked now, and what that would save.
-struct Candidate {
-  const Observation* observation = nullptr;
-  std::string placeholder;
-  std::int64_t saving = 0;  // Tokens; > 0.
-  PicoUsd rent = 0;
-};
 
 // Candidates that are masked together, from `begin` of a list to its end.
 struct Suffix {
@@ -38,55 +31,6 @@ struct Suffix {
   PicoUsd price = 0;
   PicoUsd rent = 0;
 };
-
-// No placeholder for `result` is shorter: its template without the fields. Most
-// observations that are too small are told by it, and their placeholders need
-// not be made.
-std::size_t PlaceholderBytesMin(const ParsedResult& result,
-                                const Policy& policy) {
-  constexpr std::size_t kFieldsBytes = sizeof("{size}{tokens}") - 1;
-  const std::size_t bytes = result.is_error ? policy.error_placeholder.size()
-                                            : policy.placeholder.size();
-  return bytes > kFieldsBytes ? bytes - kFieldsBytes : 0;
-}
-
-// The observation at `index` and what would stand in its place, unless masking
-// it is illegal or saves nothing.
-std::optional<Candidate> MaskOf(const Session& session, const Policy& policy,
-                                const ModelPrices& prices, std::size_t index) {
-  const Observation& observation = session.observations()[index];
-  const ParsedResult& result = observation.result;
-  if (!result.maskable || observation.placeholder.has_value() ||
-      result.token_count < kMaskableTokensMin) {
-    return std::nullopt;
-  }
-  if (prices.reasoning_prefix_bound &&
-      session.last_thinking() > observation.sequence) {
-    return std::nullopt;
-  }
-  if (result.content.size <= PlaceholderBytesMin(result, policy)) {
-    return std::nullopt;
-  }
-  Candidate candidate;
-  candidate.observation = &observation;
-  candidate.placeholder = PlaceholderFor(result, policy);
-  candidate.saving =
-      result.token_count -
-      session.counter().CountText(candidate.placeholder, TextForm::kPlain);
-  if (candidate.saving <= 0) return std::nullopt;
-  const SessionMessage& message =
-      session.messages()[static_cast<std::size_t>(observation.sequence)];
-  // In bytes, of all that is replaced: the content, and what stands beside it.
-  std::size_t before = 0;
-  std::size_t after = 0;
-  for (const Replacement& replacement :
-       session.adapter().Mask(*message.raw, result, candidate.placeholder)) {
-    before += replacement.at.size;
-    after += replacement.value.size();
-  }
-  if (after >= before) return std::nullopt;
-  return candidate;
-}
 
 class Planner {
  public:
@@ -138,12 +82,33 @@ class Planner {
                std::max<std::int64_t>(1, keep_turns);
   }
 
-  // The end of the batch that begins at `begin`.
-  std::size_t BatchEnd(std::size_t begin) const {
+  // The end of the results that came together from `begin` on.
+  std::size_t GroupEnd(std::size_t begin) const {
     const auto& all = session_.observations();
     std::size_t end = begin;
     while (end < all.size() && all[end].turn == all[begin].turn) ++end;
     return end;
+  }
+
+  // The end of the observations that become eligible together with the one at
+  // `begin`; `begin` itself if they do not yet. A batch is waited for, and not
+  // cut, for kBatchHoldTurns.
+  std::size_t NextEnd(std::size_t begin) const {
+    const auto& all = session_.observations();
+    std::size_t end = GroupEnd(begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      if (session_.turn_count() - all[i].batch >= kBatchHoldTurns) continue;
+      const Batch& batch =
+          session_.batches()[static_cast<std::size_t>(all[i].batch)];
+      if (batch.open_call_count > 0) return begin;
+      if (batch.observations_end > end) {
+        end = GroupEnd(batch.observations_end - 1);
+      }
+    }
+    const bool is_old = end > begin && IsOldEnough(end, all[end - 1].turn,
+                                                   policy_.keep_observations,
+                                                   policy_.keep_turns);
+    return is_old ? end : begin;
   }
 
   // How many observations, from the first, the policy does not keep.
@@ -159,22 +124,24 @@ class Planner {
       const std::int64_t turn = all[count - 1].turn;
       while (count > 0 && all[count - 1].turn == turn) --count;
     }
-    while (count < all.size() && is_old(BatchEnd(count))) {
-      count = BatchEnd(count);
+    while (count < all.size()) {
+      const std::size_t end = NextEnd(count);
+      if (end == count) break;
+      count = end;
     }
     return count;
   }
 
   std::optional<Candidate> CandidateOf(std::size_t index) const {
     std::optional<Candidate> candidate =
-        MaskOf(session_, policy_, prices_, index);
+        CandidateFor(session_, policy_, prices_, index);
     if (!candidate.has_value()) return std::nullopt;
     const PicoUsd base =
         index < static_cast<std::size_t>(session_.eligible_count())
             ? candidate->observation->rent_base
             : session_.read_price_sum();
     candidate->rent = SaturatingMultiply(
-        candidate->saving,
+        candidate->saving(),
         SaturatingAdd(session_.read_price_sum(), read_price_) - base);
     return candidate;
   }
@@ -205,12 +172,12 @@ class Planner {
            removed > 0 && removed == session_.view_image_count();
   }
 
-  // Tokens of the prompt that are still found in the cache if `first` is the
-  // first observation to be masked.
-  std::int64_t CachedBefore(const Observation& first,
+  // Tokens of the prompt that are still found in the cache if the first change
+  // has `tokens_before` before it.
+  std::int64_t CachedBefore(std::int64_t tokens_before,
                             std::int64_t removed_images) const {
     if (RemovesLastImage(removed_images)) return request_.preamble_tokens;
-    return request_.preamble_tokens + first.view_tokens_before;
+    return request_.preamble_tokens + tokens_before;
   }
 
   // Whether `rent` is enough for a break of `price`. Many sessions are short,
@@ -232,24 +199,32 @@ class Planner {
     // What is read if nothing is masked.
     const std::int64_t cached =
         std::min(prompt_tokens(), last.view_call.total());
+    std::map<std::int64_t, std::size_t> begin_of_batch;
+    for (std::size_t i = candidates.size(); i-- > 0;) {
+      begin_of_batch[candidates[i].observation->batch] = i;
+    }
     std::optional<Suffix> best;
     std::int64_t saving = 0;
     std::int64_t cached_saving = 0;  // Of what the last view showed.
     std::int64_t images = 0;
+    std::int64_t tokens_before = session_.view_tokens();
+    std::size_t begin = candidates.size();
     PicoUsd rent = 0;
     for (std::size_t i = candidates.size(); i-- > 0;) {
-      const Observation& observation = *candidates[i].observation;
-      saving += candidates[i].saving;
+      const Candidate& candidate = candidates[i];
+      const Observation& observation = *candidate.observation;
+      saving += candidate.saving();
       if (observation.sequence < last.message_count) {
-        cached_saving += candidates[i].saving;
+        cached_saving += candidate.saving();
       }
       images += observation.result.image_count;
-      rent = SaturatingAdd(rent, candidates[i].rent);
-      const bool starts_batch =
-          i == 0 || candidates[i - 1].observation->turn != observation.turn;
-      if (!starts_batch) continue;
+      tokens_before = std::min(tokens_before, candidate.tokens_before);
+      rent = SaturatingAdd(rent, candidate.rent);
+      // No batch is cut.
+      begin = std::min(begin, begin_of_batch.at(observation.batch));
+      if (begin != i) continue;
       const std::int64_t rewritten = std::max<std::int64_t>(
-          0, cached - cached_saving - CachedBefore(observation, images));
+          0, cached - cached_saving - CachedBefore(tokens_before, images));
       const PicoUsd price =
           SaturatingMultiply(rewritten, prices_.write - prices_.read);
       if (!HasRipened(rent, price) || saving < policy_.reclaim_tokens_min) {
@@ -264,7 +239,9 @@ class Planner {
 
   void Take(std::vector<Candidate> candidates, BreakReason reason) {
     std::int64_t saving = 0;
-    for (const Candidate& candidate : candidates) saving += candidate.saving;
+    for (const Candidate& candidate : candidates) {
+      saving += candidate.saving();
+    }
     if (saving == 0 || saving < policy_.reclaim_tokens_min) return;
     masks_ = std::move(candidates);
     reason_ = reason;
@@ -317,14 +294,17 @@ class Planner {
   void ChooseOldest(std::vector<Candidate> candidates) {
     if (prompt_tokens() <= policy_.threshold_tokens) return;
     std::int64_t tokens = prompt_tokens();
+    std::map<std::int64_t, std::size_t> end_of_batch;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      end_of_batch[candidates[i].observation->batch] = i + 1;
+    }
     std::size_t count = 0;
-    const auto in_batch = [&] {
-      return count > 0 && candidates[count].observation->turn ==
-                              candidates[count - 1].observation->turn;
-    };
+    std::size_t whole = 0;  // What no batch is cut with.
     while (count < candidates.size() &&
-           (tokens > policy_.low_water_tokens || in_batch())) {
-      tokens -= candidates[count++].saving;
+           (tokens > policy_.low_water_tokens || count < whole)) {
+      whole = std::max(whole,
+                       end_of_batch.at(candidates[count].observation->batch));
+      tokens -= candidates[count++].saving();
     }
     candidates.resize(count);
     Take(std::move(candidates), BreakReason::kSchedule);
@@ -335,23 +315,23 @@ class Planner {
   void FitWindow() {
     const std::int64_t most = PromptTokensMax(policy_, prices_);
     std::int64_t tokens = prompt_tokens();
-    for (const Candidate& mask : masks_) tokens -= mask.saving;
+    for (const Candidate& mask : masks_) tokens -= mask.saving();
     if (tokens <= most) return;
 
     tokens = prompt_tokens();
     std::vector<Candidate> forced = Candidates();
-    for (const Candidate& mask : forced) tokens -= mask.saving;
+    for (const Candidate& mask : forced) tokens -= mask.saving();
     const auto& all = session_.observations();
     std::size_t next = old_count_;
     // Down by a sixth of the window: a view that only just fits would have to
     // break again in the next turn, and in every one after it.
     const std::int64_t goal = most - most / 6;
     while (tokens > goal && next < all.size()) {
-      const std::size_t end = BatchEnd(next);
+      const std::size_t end = GroupEnd(next);
       if (!IsOldEnough(end, all[next].turn, kKeepObservationsMin, 0)) break;
       for (; next < end; ++next) {
         if (std::optional<Candidate> candidate = CandidateOf(next)) {
-          tokens -= candidate->saving;
+          tokens -= candidate->saving();
           forced.push_back(*std::move(candidate));
         }
       }
@@ -378,14 +358,17 @@ class Planner {
     record.preamble_tokens = request_.preamble_tokens;
     record.raw_tokens = session_.raw_tokens();
     record.view_tokens = record.raw_tokens;
-    std::int64_t saved = session_.raw_tokens().total() - session_.view_tokens();
-    for (const Candidate& mask : masks_) saved += mask.saving;
-    record.view_tokens.observations -= saved;
+    const std::int64_t saved =
+        session_.raw_tokens().total() - session_.view_tokens();
+    record.view_tokens.calls -= session_.saved_call_tokens();
+    record.view_tokens.observations -= saved - session_.saved_call_tokens();
+    for (const Candidate& mask : masks_) {
+      record.view_tokens.calls -= mask.call_saving;
+      record.view_tokens.observations -= mask.observation_saving;
+    }
     Price(record);
     for (Candidate& mask : masks_) {
-      record.masks.push_back({.sequence = mask.observation->sequence,
-                              .index = mask.observation->index,
-                              .placeholder = std::move(mask.placeholder)});
+      record.masks.push_back(std::move(mask.mask));
     }
     return record;
   }
@@ -402,11 +385,12 @@ class Planner {
       view_read = std::min(view, last_->view_call.total());
       if (!masks_.empty()) {
         std::int64_t images = 0;
+        std::int64_t tokens_before = session_.view_tokens();
         for (const Candidate& mask : masks_) {
           images += mask.observation->result.image_count;
+          tokens_before = std::min(tokens_before, mask.tokens_before);
         }
-        view_read = std::min(view_read,
-                             CachedBefore(*masks_.front().observation, images));
+        view_read = std::min(view_read, CachedBefore(tokens_before, images));
       }
     }
     record.raw_call = {.read = raw_read, .written = raw - raw_read};
@@ -455,23 +439,35 @@ std::int64_t PromptTokensMax(const Policy& policy, const ModelPrices& prices) {
 std::int64_t FrontierOf(const Session& session, const Policy& policy,
                         const ModelPrices& prices) {
   if (policy.mode == Mode::kOff) return session.message_count();
+  std::int64_t first = session.message_count();
+  const auto look_at = [&](std::size_t index) {
+    const std::optional<Candidate> candidate =
+        CandidateFor(session, policy, prices, index);
+    if (!candidate.has_value()) return;
+    first = std::min(first, candidate->first_sequence);
+  };
+  // A call stands before its result, so one that is found later can only change
+  // an earlier message if it does that.
+  const bool changes_calls =
+      policy.argument_tokens_min > 0 || policy.errors == ErrorRule::kDrop;
+  const auto is_found = [&] {
+    return first < session.message_count() && !changes_calls;
+  };
   for (const std::size_t index : session.candidates()) {
-    const std::optional<Candidate> mask =
-        MaskOf(session, policy, prices, index);
-    if (mask.has_value()) return mask->observation->sequence;
+    if (!is_found()) look_at(index);
   }
   for (auto i = static_cast<std::size_t>(session.eligible_count());
-       i < session.observations().size(); ++i) {
-    const std::optional<Candidate> mask = MaskOf(session, policy, prices, i);
-    if (mask.has_value()) return mask->observation->sequence;
+       i < session.observations().size() && !is_found(); ++i) {
+    look_at(i);
   }
-  return session.message_count();
+  return first;
 }
 
 std::int64_t MaskSaving(const Session& session, const Policy& policy,
                         const ModelPrices& prices, std::size_t index) {
-  const std::optional<Candidate> mask = MaskOf(session, policy, prices, index);
-  return mask.has_value() ? mask->saving : 0;
+  const std::optional<Candidate> candidate =
+      CandidateFor(session, policy, prices, index);
+  return candidate.has_value() ? candidate->saving() : 0;
 }
 
 ViewServed PlanView(const Session& session, const Policy& policy,

@@ -16,6 +16,12 @@
 
 namespace clerestory {
 
+// For how many turns a batch is held together: none of its results is eligible
+// before all of its calls are answered and all of its results are. After that a
+// call that is never answered stops nothing, and a late result is one of its
+// own.
+inline constexpr std::int64_t kBatchHoldTurns = 20;
+
 // What a view is planned for.
 struct ViewRequest {
   TimeMicros now = 0;
@@ -46,7 +52,7 @@ struct ViewRequest {
 // view is in the cache any more; it is forced if the view would not fit the
 // window, and then goes on below what the policy keeps until a sixth of the
 // window is free, or only the newest kKeepObservationsMin observations are
-// left.
+// left; it waits for no batch.
 //
 // An observation is eligible if it is older than what the policy keeps, an
 // assistant message follows it, its whole batch is eligible, its format lets a

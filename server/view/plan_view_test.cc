@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/base/time.h"
@@ -77,31 +78,66 @@ TEST(EligibilityTest, WhatTheModelDidNotActUponIsKept) {
   EXPECT_THAT(s.masked(), ElementsAre(0));
 }
 
-TEST(EligibilityTest, AnUnansweredCallDoesNotStopMasking) {
-  for (const Format format : kFormats) {
-    ScriptedSession s = EagerSession(format);
-    s.Append(AssistantMessage(format, "", {{.id = "x"}, {.id = "never"}}));
-    s.Append(ResultMessages(format, {{.id = "x", .content = TextResult(100)}}));
-    s.Turns(4, 100);
-    s.Serve();
-    EXPECT_THAT(s.masked(), ElementsAre(0, 1));
-  }
-}
-
-TEST(EligibilityTest, ALateResultIsAsOldAsItsArrival) {
+TEST(EligibilityTest, ABatchWaitsForItsLastResult) {
   for (const Format format : kFormats) {
     ScriptedSession s = EagerSession(format);
     s.Append(AssistantMessage(format, "", {{.id = "x"}, {.id = "late"}}));
     s.Append(ResultMessages(format, {{.id = "x", .content = TextResult(100)}}));
-    s.Turns(2, 100);
+    s.Turns(4, 100);
+    s.Serve();
+    EXPECT_THAT(s.masked(), IsEmpty());
     s.Append(
         ResultMessages(format, {{.id = "late", .content = TextResult(100)}}));
+    s.Turns(2, 100);
     s.Serve();
-    EXPECT_THAT(s.masked(), ElementsAre(0));
-    s.Turns(3, 100);
+    EXPECT_THAT(s.masked(), IsEmpty()) << "the late one is among the newest";
+    s.Turn(100);
     s.Serve();
-    EXPECT_THAT(s.masked(), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(s.masked(), ElementsAre(0, 1, 2, 3, 4, 5));
   }
+}
+
+TEST(EligibilityTest, ACallThatIsNeverAnsweredDoesNotStopMasking) {
+  for (const Format format : kFormats) {
+    ScriptedSession s = EagerSession(format);
+    s.Append(AssistantMessage(format, "", {{.id = "x"}, {.id = "never"}}));
+    s.Append(ResultMessages(format, {{.id = "x", .content = TextResult(100)}}));
+    s.Turns(kBatchHoldTurns - 1, 100);
+    s.Serve();
+    EXPECT_THAT(s.masked(), IsEmpty());
+    s.Turn(100);
+    s.Serve();
+    EXPECT_EQ(s.masked().size(), 18U) << "all but the newest three";
+  }
+}
+
+TEST(EligibilityTest, CallsThatAreAnsweredLateAllTheTimeDoNotStopMasking) {
+  for (const Format format : kFormats) {
+    ScriptedSession s = EagerSession(format);
+    for (int i = 0; i < 60; ++i) {
+      const std::string id = absl::StrCat("c", i);
+      const std::string slow = absl::StrCat("slow", i);
+      s.Append(AssistantMessage(format, "", {{.id = id}, {.id = slow}}));
+      s.Append(ResultMessages(format, {{.id = id, .content = TextResult(90)}}));
+      if (i < 9) continue;
+      s.Append(ResultMessages(format, {{.id = absl::StrCat("slow", i - 9),
+                                        .content = TextResult(90)}}));
+      s.Serve();
+    }
+    EXPECT_GT(s.masked().size(), 60U);
+  }
+}
+
+TEST(EligibilityTest, TheWindowWaitsForNoBatch) {
+  ScriptedSession s = EagerSession();
+  s.prices.window_tokens = 600;
+  s.Append(AssistantMessage(Format::kAnthropicMessages, "",
+                            {{.id = "x"}, {.id = "never"}}));
+  s.Append(ResultMessages(Format::kAnthropicMessages,
+                          {{.id = "x", .content = TextResult(100)}}));
+  s.Turns(6, 100);
+  EXPECT_EQ(s.Serve().decision.break_reason, BreakReason::kWindow);
+  EXPECT_EQ(s.masked().front(), 0U);
 }
 
 TEST(EligibilityTest, TheNewestTurnsOfThePolicyAreKept) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/base/check.h"
@@ -25,6 +27,7 @@
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/formats/format.h"
+#include "server/json/literal.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
 #include "server/model/record.h"
@@ -36,6 +39,13 @@ namespace {
 // Memory that a message and an observation take beside their bytes.
 constexpr std::int64_t kMessageMemoryBytes = sizeof(SessionMessage) + 64;
 constexpr std::int64_t kObservationMemoryBytes = sizeof(Observation) + 96;
+constexpr std::int64_t kCallMemoryBytes = sizeof(Call) + 256;
+
+// The beginning that a text must share with a placeholder before the two are
+// compared.
+constexpr std::size_t kPlaceholderStemBytes = 8;
+// More than any placeholder has, as the inside of a JSON string.
+constexpr std::size_t kTemplateTextMax = 2048;
 
 absl::Status Corrupt(absl::string_view what) {
   return MakeError(absl::StatusCode::kDataLoss, Reason::kRecordCorrupt,
@@ -78,12 +88,40 @@ void AddCall(const ViewServed& call, Ledger& ledger) {
   Add(call.output_cost, ledger.output_cost);
 }
 
+// What calls are found by: their id, or their tool where a result has no id. A
+// name begins with a byte that no id in UTF-8 has.
+std::string ToolKey(const std::string& tool) {
+  return absl::StrCat("\xff", tool);
+}
+
+// The key of `result`, and what to try if there is no call of that key.
+std::string KeyOf(const ParsedResult& result) {
+  return result.call_id.empty() && !result.tool.empty() ? ToolKey(result.tool)
+                                                        : result.call_id;
+}
+
+std::vector<std::string> KeysOf(const ParsedCall& call) {
+  return {call.id, ToolKey(call.tool)};
+}
+
 void AddIfPresent(const std::optional<std::int64_t>& part,
                   std::optional<std::int64_t>& sum) {
   if (part.has_value()) sum = SaturatingAdd(sum.value_or(0), *part);
 }
 
 }  // namespace
+
+std::int64_t ArgumentsSaving(absl::string_view before,
+                             absl::string_view arguments,
+                             const TokenCounter& counter) {
+  const auto tokens = [&](absl::string_view value) {
+    return absl::StartsWith(value, "\"")
+               ? counter.CountText(value.substr(1, value.size() - 2),
+                                   TextForm::kJsonEscaped)
+               : counter.CountText(value, TextForm::kPlain);
+  };
+  return tokens(before) - tokens(arguments);
+}
 
 void AddUsage(const Usage& part, Usage& sum) {
   AddIfPresent(part.input_uncached, sum.input_uncached);
@@ -93,6 +131,30 @@ void AddUsage(const Usage& part, Usage& sum) {
   AddIfPresent(part.reasoning, sum.reasoning);
 }
 
+namespace {
+
+// Whether `mask` says something, and nothing of it is masked already.
+bool CanApply(const Mask& mask, const Observation& observation,
+              const Call& call) {
+  if (observation.is_dropped || call.is_dropped) return false;
+  if (mask.is_dropped) {
+    return mask.placeholder.empty() && mask.arguments.empty() &&
+           !observation.placeholder.has_value() &&
+           observation.result.element.size > 0 && call.call.element.size > 0;
+  }
+  if (!mask.placeholder.empty() &&
+      (observation.placeholder.has_value() || !observation.result.maskable)) {
+    return false;
+  }
+  if (!mask.arguments.empty() &&
+      (call.arguments.has_value() || call.call.arguments.size == 0)) {
+    return false;
+  }
+  return !mask.placeholder.empty() || !mask.arguments.empty();
+}
+
+}  // namespace
+
 Session::Session(SessionHeader header, const TokenCounter& counter)
     : header_(std::move(header)), counter_(counter) {}
 
@@ -100,7 +162,7 @@ absl::StatusOr<std::vector<ParsedMessage>> Session::CheckAppend(
     const std::vector<Bytes>& messages, std::size_t first_index) const {
   std::vector<ParsedMessage> all;
   all.reserve(messages.size());
-  std::unordered_set<std::string> new_calls;
+  std::unordered_set<std::string> new_keys;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const std::string& message = *messages[i];
     if (static_cast<std::int64_t>(message.size()) > kMessageBytesMax) {
@@ -118,10 +180,12 @@ absl::StatusOr<std::vector<ParsedMessage>> Session::CheckAppend(
                                  Reason::kMessageTooLarge, "too many tokens"),
                        first_index + i);
     }
-    for (const ParsedCall& call : parsed->calls) new_calls.insert(call.id);
+    for (const ParsedCall& call : parsed->calls) {
+      for (std::string& key : KeysOf(call)) new_keys.insert(std::move(key));
+    }
     for (std::size_t r = 0; r < parsed->results.size(); ++r) {
-      const std::string& id = parsed->results[r].call_id;
-      if (!new_calls.contains(id) && !tool_of_call_.contains(id)) {
+      const std::string key = KeyOf(parsed->results[r]);
+      if (!new_keys.contains(key) && !calls_of_key_.contains(key)) {
         return AtMessage(
             MakeError(absl::StatusCode::kInvalidArgument,
                       Reason::kResultWithoutCall,
@@ -152,26 +216,28 @@ void Session::Append(const MessageAppended& record, ParsedMessage parsed) {
   message.view_digest =
       ViewDigest(message_count()).Then(Digest::Of(*record.message));
 
-  for (ParsedCall& call : parsed.calls) {
-    tool_of_call_[std::move(call.id)] = std::move(call.tool);
+  message.part_count = parsed.part_count;
+  message.first_call = calls_.size();
+  message.call_count = parsed.calls.size();
+  message.view_messages_before = view_messages_;
+  message.saved_call_tokens_before = saved_call_tokens_;
+  if (parsed.role == Role::kAssistant &&
+      (messages_.empty() || messages_.back().role != Role::kAssistant)) {
+    ++turn_count_;
+    batches_.emplace_back();
   }
-  std::int64_t index = 0;
-  for (ParsedResult& result : parsed.results) {
-    Observation observation;
-    observation.sequence = message_count();
-    observation.index = index++;
-    observation.tool = tool_of_call_[result.call_id];
-    observation.turn = turn_count_;
-    observation.view_tokens_before = view_tokens_ + result.tokens_before;
-    view_image_count_ += result.image_count;
-    observation.result = std::move(result);
-    observations_.push_back(std::move(observation));
-    memory_bytes_ += kObservationMemoryBytes;
+  for (const ParsedCall& call : parsed.calls) {
+    if (HasCopiedPlaceholder(*record.message, call)) {
+      ++ledger_.copied_placeholder_count;
+    }
   }
-  if (parsed.role == Role::kAssistant) ++turn_count_;
+  AddCalls(std::move(parsed.calls));
+  AddObservations(std::move(parsed.results));
+  batches_.back().has_thinking |= parsed.has_thinking;
   if (parsed.has_thinking) last_thinking_ = message_count();
   view_image_count_ += parsed.image_count;
   raw_tokens_ += parsed.tokens;
+  ++view_messages_;
   view_tokens_ += parsed.tokens.total();
   const auto bytes = static_cast<std::int64_t>(record.message->size());
   history_bytes_ += bytes;
@@ -179,6 +245,102 @@ void Session::Append(const MessageAppended& record, ParsedMessage parsed) {
   memory_bytes_ += bytes + kMessageMemoryBytes;
   messages_.push_back(std::move(message));
   ++version_;
+}
+
+void Session::AddCalls(std::vector<ParsedCall> calls) {
+  for (ParsedCall& parsed : calls) {
+    for (std::string& key : KeysOf(parsed)) {
+      CallList& list = calls_of_key_[std::move(key)];
+      list.open.push_back(calls_.size());
+      list.last = calls_.size();
+    }
+    Call call;
+    call.sequence = message_count();
+    call.turn = turn_count_;
+    call.view_tokens_before = view_tokens_ + parsed.tokens_before;
+    call.call = std::move(parsed);
+    calls_.push_back(std::move(call));
+    ++batches_.back().open_call_count;
+    memory_bytes_ += kCallMemoryBytes;
+  }
+}
+
+std::size_t Session::FindCall(const ParsedResult& result) const {
+  const auto found = calls_of_key_.find(KeyOf(result));
+  CLERESTORY_CHECK(found != calls_of_key_.end());
+  const CallList& list = found->second;
+  if (list.open.empty()) return list.last;
+  // Of the latest turn with an open one, the first.
+  auto call = list.open.end() - 1;
+  const std::int64_t turn = calls_[*call].turn;
+  while (call != list.open.begin() && calls_[*(call - 1)].turn == turn) --call;
+  return *call;
+}
+
+void Session::Answer(std::size_t call) {
+  for (const std::string& key : KeysOf(calls_[call].call)) {
+    std::vector<std::size_t>& open = calls_of_key_[key].open;
+    const auto at = std::ranges::lower_bound(open, call);
+    if (at != open.end() && *at == call) open.erase(at);
+  }
+  Batch& batch = batches_[static_cast<std::size_t>(calls_[call].turn)];
+  --batch.open_call_count;
+  batch.observations_end = observations_.size() + 1;
+  calls_[call].first_observation = observations_.size();
+}
+
+void Session::AddObservations(std::vector<ParsedResult> results) {
+  std::int64_t index = 0;
+  for (ParsedResult& result : results) {
+    Observation observation;
+    observation.sequence = message_count();
+    observation.index = index++;
+    observation.call = FindCall(result);
+    if (calls_[observation.call].observation_count++ == 0) {
+      Answer(observation.call);
+    }
+    observation.tool = calls_[observation.call].call.tool;
+    observation.turn = turn_count_;
+    observation.batch = calls_[observation.call].turn;
+    observation.view_tokens_before = view_tokens_ + result.tokens_before;
+    view_image_count_ += result.image_count;
+    observation.result = std::move(result);
+    observations_.push_back(std::move(observation));
+    memory_bytes_ += kObservationMemoryBytes;
+  }
+}
+
+bool Session::BeginsWithPlaceholder(absl::string_view text) const {
+  // The one that it begins with is the last of those that are not behind it,
+  // unless that has more in common with it than the one has.
+  while (text.size() >= kPlaceholderStemBytes) {
+    const auto next = placeholders_.upper_bound(std::string(text));
+    if (next == placeholders_.begin()) return false;
+    const std::string& last = *std::prev(next);
+    if (absl::StartsWith(text, last)) return true;
+    const auto end = std::ranges::mismatch(text, last).in1;
+    text = text.substr(0, static_cast<std::size_t>(end - text.begin()));
+  }
+  return false;
+}
+
+bool Session::HasCopiedPlaceholder(absl::string_view message,
+                                   const ParsedCall& call) const {
+  const absl::string_view arguments =
+      message.substr(call.arguments.offset, call.arguments.size);
+  std::string stem;
+  for (const std::string& placeholder : placeholders_) {
+    // They are sorted, so those with one beginning follow one another.
+    if (!stem.empty() && absl::StartsWith(placeholder, stem)) continue;
+    stem = placeholder.substr(0, kPlaceholderStemBytes);
+    for (std::size_t at = arguments.find(stem); at != absl::string_view::npos;
+         at = arguments.find(stem, at + 1)) {
+      if (BeginsWithPlaceholder(arguments.substr(at, kTemplateTextMax))) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 void Session::Apply(const ViewServed& record) {
@@ -192,7 +354,7 @@ void Session::Apply(const ViewServed& record) {
   }
   if (!record.masks.empty()) {
     for (const Mask& mask : record.masks) SetMask(mask, record);
-    Render(record.masks.front().sequence);
+    Render(FirstChange(record.masks));
   }
   if (record.is_new_call || !record.masks.empty()) {
     view_before_count_ = last_view_.has_value() ? last_view_->message_count : 0;
@@ -263,11 +425,9 @@ absl::Status Session::CheckView(const ViewServed& view) const {
         static_cast<std::size_t>(mask.index) >= message.observation_count) {
       return Corrupt("a mask of an observation that it does not have");
     }
-    const std::size_t i =
-        message.first_observation + static_cast<std::size_t>(mask.index);
+    const std::size_t i = IndexOf(mask);
     if (i < next) return Corrupt("masks that are not in order");
-    if (observations_[i].placeholder.has_value() ||
-        observations_[i].result.content.size == 0) {
+    if (!CanApply(mask, observations_[i], calls_[observations_[i].call])) {
       return Corrupt("a mask of what is masked, or has no content");
     }
     next = i + 1;
@@ -280,72 +440,93 @@ void Session::AdvanceEligible(const ViewServed& view) {
     const auto i = static_cast<std::size_t>(eligible_count_);
     Observation& observation = observations_[i];
     observation.rent_base = read_price_sum_;
-    if (observation.result.maskable && !observation.placeholder.has_value() &&
-        observation.result.token_count >= kMaskableTokensMin) {
+    const Call& call = calls_[observation.call];
+    const bool is_large = observation.result.maskable &&
+                          observation.result.token_count >= kMaskableTokensMin;
+    if (!observation.is_dropped &&
+        (is_large || observation.result.is_error ||
+         call.call.token_count >= kMaskableTokensMin)) {
       candidates_.push_back(i);
     }
   }
   read_price_sum_ = SaturatingAdd(read_price_sum_, view.read_price);
 }
 
-void Session::SetMask(const Mask& mask, const ViewServed& view) {
-  const SessionMessage& message =
-      messages_[static_cast<std::size_t>(mask.sequence)];
-  const std::size_t i =
-      message.first_observation + static_cast<std::size_t>(mask.index);
-  Observation& observation = observations_[i];
-  CLERESTORY_CHECK(!observation.placeholder.has_value());
-  observation.placeholder = mask.placeholder;
-  observation.placeholder_tokens =
-      counter_.CountText(mask.placeholder, TextForm::kPlain);
-  observation.mask_time = view.time;
-  observation.mask_reason = view.break_reason;
-  view_image_count_ -= observation.result.image_count;
-  ++ledger_.mask_count;
-  const auto at = std::ranges::lower_bound(candidates_, i);
-  if (at != candidates_.end() && *at == i) candidates_.erase(at);
+std::size_t Session::IndexOf(const Mask& mask) const {
+  return messages_[static_cast<std::size_t>(mask.sequence)].first_observation +
+         static_cast<std::size_t>(mask.index);
 }
 
-void Session::Render(std::int64_t first) {
-  const auto start = static_cast<std::size_t>(first);
-  view_bytes_ = messages_[start].view_bytes_before;
-  view_tokens_ = messages_[start].view_tokens_before;
-  Digest digest = ViewDigest(first);
-  for (std::size_t m = start; m < messages_.size(); ++m) {
-    SessionMessage& message = messages_[m];
-    message.view_bytes_before = view_bytes_;
-    message.view_tokens_before = view_tokens_;
-    std::vector<Replacement> replacements;
-    std::int64_t saved = 0;
-    for (std::size_t i = 0; i < message.observation_count; ++i) {
-      Observation& observation = observations_[message.first_observation + i];
-      observation.view_tokens_before =
-          view_tokens_ + observation.result.tokens_before - saved;
-      if (!observation.placeholder.has_value()) continue;
-      saved += observation.result.token_count - observation.placeholder_tokens;
-      for (Replacement& replacement : adapter().Mask(
-               *message.raw, observation.result, *observation.placeholder)) {
-        replacements.push_back(std::move(replacement));
-      }
-    }
-    if (!replacements.empty()) {
-      const auto size_before =
-          message.view == message.raw ? 0 : message.view->size();
-      message.view = std::make_shared<const std::string>(
-          Splice(*message.raw, replacements));
-      memory_bytes_ += static_cast<std::int64_t>(message.view->size()) -
-                       static_cast<std::int64_t>(size_before);
-    }
-    view_bytes_ += static_cast<std::int64_t>(message.view->size());
-    view_tokens_ += message.tokens.total() - saved;
-    digest = digest.Then(Digest::Of(*message.view));
-    message.view_digest = digest;
+std::int64_t Session::FirstChange(const std::vector<Mask>& masks) const {
+  std::int64_t first = message_count();
+  for (const Mask& mask : masks) {
+    first = std::min(first, mask.sequence);
+    if (mask.arguments.empty() && !mask.is_dropped) continue;
+    first = std::min(first, calls_[observations_[IndexOf(mask)].call].sequence);
   }
+  return first;
+}
+
+std::int64_t Session::SavingOf(const std::vector<Mask>& masks) const {
+  std::int64_t saving = 0;
+  for (const Mask& mask : masks) {
+    const Observation& observation = observations_[IndexOf(mask)];
+    const Call& call = calls_[observation.call];
+    if (mask.is_dropped) {
+      saving += observation.result.token_count + call.call.token_count;
+    }
+    if (!mask.placeholder.empty()) {
+      saving += observation.result.token_count - observation.placeholder_tokens;
+    }
+    if (!mask.arguments.empty()) saving += call.arguments_saving;
+  }
+  return saving;
+}
+
+void Session::SetMask(const Mask& mask, const ViewServed& view) {
+  const std::size_t i = IndexOf(mask);
+  Observation& observation = observations_[i];
+  Call& call = calls_[observation.call];
+  CLERESTORY_CHECK(CanApply(mask, observation, call));
+  if (!mask.arguments.empty()) {
+    call.arguments = mask.arguments;
+    call.arguments_saving = ArgumentsSaving(
+        absl::string_view(
+            *messages_[static_cast<std::size_t>(call.sequence)].raw)
+            .substr(call.call.arguments.offset, call.call.arguments.size),
+        mask.arguments, counter_);
+    ++ledger_.argument_mask_count;
+  }
+  if (mask.is_dropped) {
+    observation.is_dropped = true;
+    call.is_dropped = true;
+    ++ledger_.drop_count;
+  }
+  if (!mask.placeholder.empty()) {
+    observation.placeholder = mask.placeholder;
+    observation.placeholder_tokens =
+        counter_.CountText(mask.placeholder, TextForm::kPlain);
+    const std::string quoted = json::Quote(mask.placeholder);
+    placeholders_.insert(quoted.substr(1, quoted.size() - 2));
+  }
+  if (mask.is_dropped || !mask.placeholder.empty()) {
+    observation.mask_time = view.time;
+    observation.mask_reason = view.break_reason;
+    view_image_count_ -= observation.result.image_count;
+    ++ledger_.mask_count;
+  }
+  const auto at = std::ranges::lower_bound(candidates_, i);
+  if (at != candidates_.end() && *at == i) candidates_.erase(at);
 }
 
 Digest Session::ViewDigest(std::int64_t count) const {
   if (count == 0) return {};
   return messages_[static_cast<std::size_t>(count - 1)].view_digest;
+}
+
+std::int64_t Session::ViewMessages(std::int64_t count) const {
+  if (count == message_count()) return view_messages_;
+  return messages_[static_cast<std::size_t>(count)].view_messages_before;
 }
 
 std::int64_t Session::ViewBytes(std::int64_t count) const {

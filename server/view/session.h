@@ -8,12 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "server/base/digest.h"
 #include "server/base/time.h"
 #include "server/formats/format.h"
@@ -28,14 +30,47 @@ namespace clerestory {
 // is smaller.
 inline constexpr std::int64_t kMaskableTokensMin = 8;
 
+// What is not there.
+inline constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+// A tool call of the history.
+struct Call {
+  std::int64_t sequence = 0;  // Of the message that holds it.
+  std::int64_t turn = 0;      // Counted from 1: which turn made it.
+  // What its adapter found. Offsets are into the message as appended.
+  ParsedCall call;
+  // Among the observations: the first that answers it; kNone while it waits.
+  std::size_t first_observation = kNone;
+  std::int64_t observation_count = 0;
+  // Tokens before it, as in Observation.
+  std::int64_t view_tokens_before = 0;
+
+  // The JSON value that stands in place of its arguments, if any does.
+  std::optional<std::string> arguments;
+  std::int64_t arguments_saving = 0;
+  bool is_dropped = false;
+};
+
+// The calls of a turn and what answers them are a batch, and are masked
+// together.
+struct Batch {
+  std::int64_t open_call_count = 0;
+  // Behind the last observation that was the first to answer a call.
+  std::size_t observations_end = 0;
+  // Whether reasoning that is signed stands in the turn.
+  bool has_thinking = false;
+};
+
 // A tool result of the history.
 struct Observation {
   std::int64_t sequence = 0;  // Of the message that holds it.
   std::int64_t index = 0;     // Among the results of that message.
+  std::size_t call = kNone;   // Among the calls: which it answers.
   std::string tool;           // Name of the tool that was called.
-  // Assistant messages before it: results of one turn are a batch, and are
-  // masked together.
+  // Turns begun before it. A late result comes in a later turn than its call.
   std::int64_t turn = 0;
+  // The turn of its call.
+  std::int64_t batch = 0;
   // What its adapter found. Offsets are into the message as appended.
   ParsedResult result;
   // Tokens before it in the history as the last view shows it, without the
@@ -44,6 +79,8 @@ struct Observation {
   // The sum of read prices before the call in which it was first eligible.
   PicoUsd rent_base = 0;
 
+  // Whether it is left out of the view, with its call.
+  bool is_dropped = false;
   // Set while it is masked.
   std::optional<std::string> placeholder;
   std::int64_t placeholder_tokens = 0;
@@ -54,15 +91,22 @@ struct Observation {
 // A message of the history, and how the last view shows it.
 struct SessionMessage {
   Bytes raw;
-  Bytes view;  // `raw` itself unless an observation in it is masked.
+  // `raw` itself unless something in it is masked; null if all of it is
+  // dropped.
+  Bytes view;
   TimeMicros time = 0;
   Role role = Role::kUser;
   StageTokens tokens;
   std::size_t first_observation = 0;  // Into Session::observations().
   std::size_t observation_count = 0;
+  std::size_t first_call = 0;  // Into Session::calls().
+  std::size_t call_count = 0;
+  std::int64_t part_count = 0;  // As in ParsedMessage.
   // What stands before it in the history as the last view shows it.
+  std::int64_t view_messages_before = 0;
   std::int64_t view_bytes_before = 0;
   std::int64_t view_tokens_before = 0;
+  std::int64_t saved_call_tokens_before = 0;
   Digest view_digest;  // Of the view up to and with this message.
 };
 
@@ -81,7 +125,12 @@ struct Ledger {
   std::int64_t output_tokens = 0;
   PicoUsd output_cost = 0;
   std::array<std::int64_t, 6> breaks = {};  // By BreakReason; none is none.
-  std::int64_t mask_count = 0;
+  std::int64_t mask_count = 0;  // Observations, dropped ones included.
+  std::int64_t drop_count = 0;
+  std::int64_t argument_mask_count = 0;  // Calls.
+  // Calls with a placeholder of the session in their arguments: the model has
+  // copied it.
+  std::int64_t copied_placeholder_count = 0;
   std::int64_t usage_count = 0;
   // Sums of what was reported; a class that never was stays absent.
   Usage usage;
@@ -123,6 +172,9 @@ class Session {
   const SessionHeader& header() const { return header_; }
   const std::vector<SessionMessage>& messages() const { return messages_; }
   const std::vector<Observation>& observations() const { return observations_; }
+  const std::vector<Call>& calls() const { return calls_; }
+  // By turn, from 0: what precedes the first turn is no batch but has a place.
+  const std::vector<Batch>& batches() const { return batches_; }
   const Ledger& ledger() const { return ledger_; }
   const TokenCounter& counter() const { return counter_; }
   const FormatAdapter& adapter() const { return AdapterFor(header_.format); }
@@ -132,7 +184,7 @@ class Session {
   }
   // Number of records applied.
   std::int64_t version() const { return version_; }
-  // Assistant messages of the history.
+  // Turns of the history: runs of assistant messages.
   std::int64_t turn_count() const { return turn_count_; }
   // Tokens of the history, by stage.
   const StageTokens& raw_tokens() const { return raw_tokens_; }
@@ -142,6 +194,8 @@ class Session {
   // appended since.
   std::int64_t view_tokens() const { return view_tokens_; }
   std::int64_t view_bytes() const { return view_bytes_; }
+  // What masking calls' arguments and dropping calls has saved of them.
+  std::int64_t saved_call_tokens() const { return saved_call_tokens_; }
   // About how much memory it takes.
   std::int64_t memory_bytes() const { return memory_bytes_; }
   // The view that was served last; nothing before the first.
@@ -168,6 +222,14 @@ class Session {
 
   // The digest of the first `count` messages as the last view shows them.
   Digest ViewDigest(std::int64_t count) const;
+  // The sequence of the first message that `masks` change, which are in place;
+  // the number of messages if there are none.
+  std::int64_t FirstChange(const std::vector<Mask>& masks) const;
+  // The tokens that `masks`, which are in place, have saved.
+  std::int64_t SavingOf(const std::vector<Mask>& masks) const;
+  // How many of the first `count` messages the last view shows, dropped ones
+  // being left out.
+  std::int64_t ViewMessages(std::int64_t count) const;
   // Their bytes.
   std::int64_t ViewBytes(std::int64_t count) const;
   // Their tokens, without the preamble.
@@ -177,6 +239,27 @@ class Session {
   // Whether `view` can follow what was applied.
   absl::Status CheckView(const ViewServed& view) const;
   void SetMask(const Mask& mask, const ViewServed& view);
+  // Which observation `mask` is about.
+  std::size_t IndexOf(const Mask& mask) const;
+  // The call that `result` answers, among calls(): of those with its id, or of
+  // its tool if it has none, the first one open of the latest turn with any; or
+  // the last one, which then has two results.
+  std::size_t FindCall(const ParsedResult& result) const;
+  void AddCalls(std::vector<ParsedCall> calls);
+  void AddObservations(std::vector<ParsedResult> results);
+  void Answer(std::size_t call);
+  // Whether a placeholder of the session stands at the beginning of `text`.
+  bool BeginsWithPlaceholder(absl::string_view text) const;
+  // Whether the arguments of `call` hold a placeholder of the session.
+  bool HasCopiedPlaceholder(absl::string_view message,
+                            const ParsedCall& call) const;
+  // What the view of `message` replaces in it, in order.
+  std::vector<Replacement> Edits(const SessionMessage& message) const;
+  // Sets where the calls and observations of `message` stand in the view, which
+  // has view_tokens_ before it, and returns the tokens that it saves.
+  std::int64_t PlaceParts(SessionMessage& message);
+  // Whether nothing of `message` is left.
+  bool IsDropped(const SessionMessage& message) const;
   // Renders messages and sums anew from the message `first` on.
   void Render(std::int64_t first);
   void AdvanceEligible(const ViewServed& view);
@@ -185,8 +268,17 @@ class Session {
   const TokenCounter& counter_;
   std::vector<SessionMessage> messages_;
   std::vector<Observation> observations_;
-  // The latest call of each id, by the name of its tool.
-  std::unordered_map<std::string, std::string> tool_of_call_;
+  std::vector<Call> calls_;
+  std::vector<Batch> batches_ = {{}};
+  // The calls that a result may mean, in order.
+  struct CallList {
+    std::vector<std::size_t> open;
+    std::size_t last = kNone;
+  };
+  // By KeysOf.
+  std::unordered_map<std::string, CallList> calls_of_key_;
+  // All placeholders that the session has, as the inside of JSON strings.
+  std::set<std::string> placeholders_;
   Ledger ledger_;
   std::int64_t version_ = 0;
   // The last record was applied; the header may have said so before.
@@ -194,8 +286,10 @@ class Session {
   std::int64_t turn_count_ = 0;
   StageTokens raw_tokens_;
   std::int64_t history_bytes_ = 0;
+  std::int64_t view_messages_ = 0;
   std::int64_t view_tokens_ = 0;
   std::int64_t view_bytes_ = 0;
+  std::int64_t saved_call_tokens_ = 0;
   std::int64_t memory_bytes_ = 0;
   std::optional<ViewServed> last_view_;
   ViewServed last_decision_;
@@ -208,6 +302,11 @@ class Session {
   std::int64_t last_thinking_ = -1;
   std::int64_t view_image_count_ = 0;
 };
+
+// What `arguments` save in place of `before`, both as JSON values.
+std::int64_t ArgumentsSaving(absl::string_view before,
+                             absl::string_view arguments,
+                             const TokenCounter& counter);
 
 // Adds what `part` reports to `sum`; a class that is absent in both stays so.
 void AddUsage(const Usage& part, Usage& sum);

@@ -16,7 +16,7 @@ namespace {
 
 ViewPrefix PrefixOf(const Session& session, std::int64_t count,
                     std::int64_t preamble_tokens) {
-  return {.message_count = count,
+  return {.message_count = session.ViewMessages(count),
           .byte_count = session.ViewBytes(count),
           .token_count = preamble_tokens + session.ViewTokens(count),
           .digest = session.ViewDigest(count)};
@@ -29,21 +29,20 @@ View DescribeView(const Session& session, ViewServed decision,
   View view;
   view.messages.reserve(session.messages().size());
   for (const SessionMessage& message : session.messages()) {
-    view.messages.push_back(message.view);
+    if (message.view != nullptr) view.messages.push_back(message.view);
   }
   view.whole =
       PrefixOf(session, session.message_count(), decision.preamble_tokens);
-  std::int64_t stable = last_count;
-  if (!decision.masks.empty()) {
-    stable = std::min(stable, decision.masks.front().sequence);
-  }
+  view.first_change = session.FirstChange(decision.masks);
+  const std::int64_t stable = std::min(last_count, view.first_change);
   if (stable > 0) {
     view.stable = PrefixOf(session, stable, decision.preamble_tokens);
   }
   view.frontier = frontier;
   for (const std::int64_t end :
        {view.frontier, stable, session.message_count()}) {
-    if (end > 0) view.cache_marks.push_back(end - 1);
+    const std::int64_t shown = session.ViewMessages(end);
+    if (shown > 0) view.cache_marks.push_back(shown - 1);
   }
   std::ranges::sort(view.cache_marks);
   const auto repeated = std::ranges::unique(view.cache_marks);

@@ -26,15 +26,19 @@ struct ViewPrefix {
 
 // What a model is to be sent of a session, and what can be said of it.
 struct View {
-  // One for each message of the history, in order; its very bytes, or with the
-  // contents of masked observations replaced by placeholders.
+  // One for each message of the history, in order, but for those that are
+  // dropped whole; its very bytes, or with the contents of masked observations
+  // replaced by placeholders.
   std::vector<Bytes> messages;
   ViewPrefix whole;
   // How the view begins as the one before it did; empty for the first one.
   ViewPrefix stable;
+  // The sequence of the first message that this view's break changed; the
+  // number of messages of the history if it made none.
+  std::int64_t first_change = 0;
   // The sequence of the first message that a later break may still change.
   std::int64_t frontier = 0;
-  // After which messages the client should place cache marks, by sequence, in
+  // After which of `messages` the client should place cache marks, by index, in
   // order, at most three: the end of what no break will change, the end of what
   // this view has in common with the one before it, and the end. Without the
   // second, a provider that looks back only a few blocks from a mark would not

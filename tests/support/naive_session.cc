@@ -19,7 +19,6 @@
 #include "server/base/time.h"
 #include "server/cost/prices.h"
 #include "server/formats/format.h"
-#include "server/json/literal.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
@@ -33,17 +32,6 @@ namespace {
 
 std::int64_t Signed(std::size_t size) {
   return static_cast<std::int64_t>(size);
-}
-
-// The JSON value that shows `placeholder` in place of a content, with the cache
-// mark of the content carried on.
-std::string Shown(const std::string& message, const ParsedResult& result,
-                  const std::string& placeholder) {
-  if (result.cache_mark.size == 0) return json::Quote(placeholder);
-  return absl::StrCat(
-      R"([{"type":"text","text":)", json::Quote(placeholder),
-      R"(,"cache_control":)",
-      message.substr(result.cache_mark.offset, result.cache_mark.size), "}]");
 }
 
 }  // namespace
@@ -65,12 +53,37 @@ void NaiveSession::Append(const std::string& message) {
   absl::StatusOr<ParsedMessage> parsed =
       AdapterFor(format_).Parse(message, counter_);
   CLERESTORY_CHECK(parsed.ok());
+  // A turn is a run of assistant messages.
+  const bool continues =
+      !parsed_.empty() && parsed_.back().role == Role::kAssistant;
+  if (parsed->role == Role::kAssistant && !continues) ++turn_count_;
+  for (const ParsedCall& call : parsed->calls) {
+    made_calls_.push_back({.id = call.id, .turn = turn_count_});
+  }
   for (std::size_t i = 0; i < parsed->results.size(); ++i) {
-    observations_.push_back(
-        {.message = messages_.size(), .index = i, .placeholder = std::nullopt});
+    observations_.push_back({.message = messages_.size(),
+                             .index = i,
+                             .turn = turn_count_,
+                             .batch = Answer(parsed->results[i].call_id),
+                             .placeholder = std::nullopt});
   }
   messages_.push_back(message);
   parsed_.push_back(*std::move(parsed));
+}
+
+std::int64_t NaiveSession::Answer(const std::string& id) {
+  MadeCall* answered = nullptr;
+  MadeCall* last = nullptr;
+  for (MadeCall& call : made_calls_) {
+    if (call.id != id) continue;
+    last = &call;
+    if (call.answer.has_value()) continue;
+    if (answered == nullptr || answered->turn < call.turn) answered = &call;
+  }
+  CLERESTORY_CHECK(last != nullptr);
+  if (answered == nullptr) return last->turn;
+  answered->answer = observations_.size();
+  return answered->turn;
 }
 
 void NaiveSession::Serve(const ViewServed& view) {
@@ -95,33 +108,58 @@ const ParsedResult& NaiveSession::result(const Observation& observation) const {
   return parsed_[observation.message].results[observation.index];
 }
 
-std::int64_t NaiveSession::AnswersSince(std::size_t from) const {
-  std::int64_t count = 0;
-  for (std::size_t m = from; m < parsed_.size(); ++m) {
-    if (parsed_[m].role == Role::kAssistant) ++count;
-  }
-  return count;
+bool NaiveSession::CameTogether(std::size_t a, std::size_t b) const {
+  return observations_[a].turn == observations_[b].turn;
 }
 
-bool NaiveSession::SameBatch(std::size_t a, std::size_t b) const {
-  return AnswersSince(observations_[a].message) ==
-         AnswersSince(observations_[b].message);
+bool NaiveSession::CutsBatch(const std::vector<Candidate>& candidates,
+                             std::size_t at) const {
+  for (std::size_t a = 0; a < at; ++a) {
+    for (std::size_t b = at; b < candidates.size(); ++b) {
+      if (observations_[candidates[a].observation].batch ==
+          observations_[candidates[b].observation].batch) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool NaiveSession::HoldsBatch(std::size_t end) const {
+  for (std::size_t i = 0; i < end; ++i) {
+    const std::int64_t batch = observations_[i].batch;
+    if (turn_count_ - batch >= kBatchHoldTurns) continue;
+    for (const MadeCall& call : made_calls_) {
+      if (call.turn != batch) continue;
+      if (!call.answer.has_value() || *call.answer >= end) return true;
+    }
+  }
+  return false;
 }
 
 std::size_t NaiveSession::OldCount(std::int64_t keep_observations,
-                                   std::int64_t keep_turns) const {
+                                   std::int64_t keep_turns,
+                                   bool holds_batches) const {
   const std::size_t size = observations_.size();
   std::size_t count = 0;
   for (std::size_t end = 1; end <= size; ++end) {
-    if (end < size && SameBatch(end - 1, end)) continue;
+    if (end < size && CameTogether(end - 1, end)) continue;
     if (Signed(size - end) < keep_observations) break;
-    if (AnswersSince(observations_[end - 1].message) <
+    if (turn_count_ - observations_[end - 1].turn <
         std::max<std::int64_t>(1, keep_turns)) {
       break;
     }
+    if (holds_batches && HoldsBatch(end)) continue;
     count = end;
   }
   return count;
+}
+
+bool NaiveSession::IsShorter(const std::string& message,
+                             const ParsedResult& found,
+                             const std::string& placeholder) const {
+  return Splice(message, AdapterFor(format_).Mask(message, found, placeholder))
+             .size() < message.size();
 }
 
 std::optional<NaiveSession::Candidate> NaiveSession::MaskOf(
@@ -143,8 +181,7 @@ std::optional<NaiveSession::Candidate> NaiveSession::MaskOf(
       found.token_count -
       counter_.CountText(candidate.placeholder, TextForm::kPlain);
   if (candidate.saving <= 0 ||
-      Shown(messages_[masked.message], found, candidate.placeholder).size() >=
-          found.content.size) {
+      !IsShorter(messages_[masked.message], found, candidate.placeholder)) {
     return std::nullopt;
   }
   return candidate;
@@ -210,19 +247,17 @@ std::vector<std::string> NaiveSession::View() const {
   std::vector<std::string> view;
   std::size_t next = 0;
   for (std::size_t m = 0; m < messages_.size(); ++m) {
-    const std::string& message = messages_[m];
-    std::string shown;
-    std::size_t from = 0;
+    std::vector<Replacement> edits;
     for (; next < observations_.size() && observations_[next].message == m;
          ++next) {
       const Observation& observation = observations_[next];
       if (!observation.placeholder) continue;
-      const ParsedResult& found = result(observation);
-      shown += message.substr(from, found.content.offset - from);
-      shown += Shown(message, found, *observation.placeholder);
-      from = found.content.offset + found.content.size;
+      for (Replacement& edit : AdapterFor(format_).Mask(
+               messages_[m], result(observation), *observation.placeholder)) {
+        edits.push_back(std::move(edit));
+      }
     }
-    view.push_back(shown + message.substr(from));
+    view.push_back(Splice(messages_[m], edits));
   }
   return view;
 }
@@ -260,10 +295,7 @@ NaiveSession::Choice NaiveSession::BestSuffix(
     const std::vector<Candidate>& candidates, const Question& question) const {
   Choice best;
   for (std::size_t begin = 0; begin < candidates.size(); ++begin) {
-    if (begin > 0 && SameBatch(candidates[begin - 1].observation,
-                               candidates[begin].observation)) {
-      continue;
-    }
+    if (CutsBatch(candidates, begin)) continue;
     Choice choice;
     choice.reason = BreakReason::kPays;
     choice.masks.assign(candidates.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -299,7 +331,7 @@ NaiveSession::Choice NaiveSession::ByMode(const Question& question) const {
   const Policy& policy = question.policy;
   Choice choice;
   choice.masks = CandidatesUpTo(
-      OldCount(policy.keep_observations, policy.keep_turns), question);
+      OldCount(policy.keep_observations, policy.keep_turns, true), question);
   choice.reason = BreakReason::kSchedule;
   if (policy.mode == Mode::kAdaptive) {
     if (!last_.has_value()) {
@@ -320,10 +352,8 @@ NaiveSession::Choice NaiveSession::ByMode(const Question& question) const {
     std::int64_t tokens = PromptTokens(question);
     if (tokens <= policy.threshold_tokens) return {};
     std::size_t count = 0;
-    while (count < choice.masks.size() &&
-           (tokens > policy.low_water_tokens ||
-            (count > 0 && SameBatch(choice.masks[count - 1].observation,
-                                    choice.masks[count].observation)))) {
+    while (count < choice.masks.size() && (tokens > policy.low_water_tokens ||
+                                           CutsBatch(choice.masks, count))) {
       tokens -= choice.masks[count++].saving;
     }
     choice.masks.resize(count);
@@ -343,12 +373,12 @@ void NaiveSession::FitWindow(const Question& question, Choice& choice) const {
     return left;
   };
   if (tokens(choice.masks) <= most) return;
-  std::size_t end = OldCount(policy.keep_observations, policy.keep_turns);
-  const std::size_t floor = OldCount(kKeepObservationsMin, 0);
+  std::size_t end = OldCount(policy.keep_observations, policy.keep_turns, true);
+  const std::size_t floor = OldCount(kKeepObservationsMin, 0, false);
   std::vector<Candidate> forced = CandidatesUpTo(end, question);
   while (tokens(forced) > most - most / 6 && end < floor) {
     ++end;
-    while (end < floor && SameBatch(end - 1, end)) ++end;
+    while (end < floor && CameTogether(end - 1, end)) ++end;
     forced = CandidatesUpTo(end, question);
   }
   if (forced.size() == choice.masks.size()) return;
@@ -374,7 +404,7 @@ ViewServed NaiveSession::Plan(const Policy& policy, const ModelPrices& prices,
                              .read_price = view.read_price,
                              .tokens_before = TokensBefore()};
   view.eligible_count =
-      Signed(OldCount(policy.keep_observations, policy.keep_turns));
+      Signed(OldCount(policy.keep_observations, policy.keep_turns, true));
   for (const Call& call : calls_) {
     view.eligible_count = std::max(view.eligible_count, call.eligible_count);
   }

@@ -52,7 +52,14 @@ class NaiveSession {
   struct Observation {
     std::size_t message = 0;
     std::size_t index = 0;
+    std::int64_t turn = 0;   // In which it came.
+    std::int64_t batch = 0;  // The turn of its call.
     std::optional<std::string> placeholder;
+  };
+  struct MadeCall {
+    std::string id;
+    std::int64_t turn = 0;
+    std::optional<std::size_t> answer = std::nullopt;  // The first observation.
   };
   struct Candidate {
     std::size_t observation = 0;
@@ -80,13 +87,22 @@ class NaiveSession {
   };
 
   const ParsedResult& result(const Observation& observation) const;
-  // Assistant messages from the message `from` on.
-  std::int64_t AnswersSince(std::size_t from) const;
-  bool SameBatch(std::size_t a, std::size_t b) const;
-  // How many observations, from the first, are whole batches that leave so many
+  // Notes that the next observation answers the call `id`, and returns the turn
+  // of the call.
+  std::int64_t Answer(const std::string& id);
+  // Whether no assistant message stands between two observations.
+  bool CameTogether(std::size_t a, std::size_t b) const;
+  // Whether a batch has candidates on both sides of `at`.
+  bool CutsBatch(const std::vector<Candidate>& candidates,
+                 std::size_t at) const;
+  // Whether a batch with results before `end` is still waited for there.
+  bool HoldsBatch(std::size_t end) const;
+  bool IsShorter(const std::string& message, const ParsedResult& found,
+                 const std::string& placeholder) const;
+  // How many observations, from the first, came together and leave so many
   // newer observations and turns.
-  std::size_t OldCount(std::int64_t keep_observations,
-                       std::int64_t keep_turns) const;
+  std::size_t OldCount(std::int64_t keep_observations, std::int64_t keep_turns,
+                       bool holds_batches) const;
   std::optional<Candidate> MaskOf(std::size_t observation, const Policy& policy,
                                   const ModelPrices& prices) const;
   std::vector<Candidate> CandidatesUpTo(std::size_t end,
@@ -109,6 +125,8 @@ class NaiveSession {
   std::vector<std::string> messages_;
   std::vector<ParsedMessage> parsed_;
   std::vector<Observation> observations_;
+  std::vector<MadeCall> made_calls_;
+  std::int64_t turn_count_ = 0;
   std::vector<Call> calls_;
   std::optional<ViewServed> last_;
   std::int64_t paid_break_count_ = 0;

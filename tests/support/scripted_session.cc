@@ -159,7 +159,7 @@ Session ScriptedSession::Replayed() const {
 std::vector<std::string> ScriptedSession::view() const {
   std::vector<std::string> texts;
   for (const SessionMessage& message : session_.messages()) {
-    texts.push_back(*message.view);
+    if (message.view != nullptr) texts.push_back(*message.view);
   }
   return texts;
 }
@@ -186,10 +186,12 @@ std::string LedgerText(const Ledger& ledger) {
       "\nview call ", ledger.view_call.read, " ", ledger.view_call.written,
       "\ncosts ", ledger.raw_cost, " ", ledger.view_cost, "\noutput ",
       ledger.output_tokens, " ", ledger.output_cost, "\nbreaks ",
-      absl::StrJoin(ledger.breaks, " "), "\nmasks ", ledger.mask_count,
-      "\nusage ", ledger.usage_count, " ", Text(ledger.usage.input_uncached),
-      " ", Text(ledger.usage.cache_read), " ", Text(ledger.usage.cache_write),
-      " ", Text(ledger.usage.output), " ", Text(ledger.usage.reasoning), "\n");
+      absl::StrJoin(ledger.breaks, " "), "\nmasks ", ledger.mask_count, " ",
+      ledger.drop_count, " ", ledger.argument_mask_count, " ",
+      ledger.copied_placeholder_count, "\nusage ", ledger.usage_count, " ",
+      Text(ledger.usage.input_uncached), " ", Text(ledger.usage.cache_read),
+      " ", Text(ledger.usage.cache_write), " ", Text(ledger.usage.output), " ",
+      Text(ledger.usage.reasoning), "\n");
 }
 
 std::string SessionText(const Session& session) {
