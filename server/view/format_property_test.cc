@@ -1,0 +1,176 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Random valid histories of every format under random policies, those that drop
+// failed attempts and mask arguments included: every view is one that the
+// provider accepts. CLERESTORY_SEED plays one again, CLERESTORY_SEEDS says how
+// many to try of each format.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "server/base/time.h"
+#include "server/formats/format.h"
+#include "server/model/message.h"
+#include "server/model/record.h"
+#include "server/policy/policy.h"
+#include "server/view/session.h"
+#include "server/view/view.h"
+#include "tests/support/random_session.h"
+#include "tests/support/scripted_session.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/valid_history.h"
+
+namespace clerestory {
+namespace {
+
+std::uint64_t NumberFromEnvironment(const char* name, std::uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  std::uint64_t number = 0;
+  if (text == nullptr || !absl::SimpleAtoi(text, &number)) return otherwise;
+  return number;
+}
+
+class Simulation {
+ public:
+  Simulation(Format format, std::uint64_t seed)
+      : format_(format),
+        random_(seed),
+        history_(Options(format, random_), random_),
+        session_(format) {
+    session_.prices = RandomPrices(random_);
+    ChangePolicy();
+  }
+
+  void Run() {
+    const std::int64_t steps = random_.Between(1, 40);
+    for (std::int64_t i = 0; i < steps && !::testing::Test::HasFailure(); ++i) {
+      for (const std::string& message : history_.NextStep()) {
+        appended_.push_back(message);
+        session_.Append(message);
+      }
+      if (random_.OneIn(6)) continue;  // A client that appends in bulk.
+      session_.now += random_.Between(0, 400) * kMicrosPerSecond;
+      if (random_.OneIn(15)) ChangePolicy();
+      Serve();
+    }
+    CheckLossless();
+    EXPECT_EQ(SessionText(session_.session()),
+              SessionText(session_.Replayed()));
+    masks_ += session_.session().ledger().mask_count;
+    drops_ += session_.session().ledger().drop_count;
+    argument_masks_ += session_.session().ledger().argument_mask_count;
+  }
+
+  // Over all simulations, so that they are known to have tried something.
+  static std::int64_t masks_;
+  static std::int64_t drops_;
+  static std::int64_t argument_masks_;
+
+ private:
+  static RandomHistoryOptions Options(Format format, Random& random) {
+    RandomHistoryOptions options;
+    options.format = format;
+    options.is_valid = true;
+    options.has_images = format != Format::kOpenaiChat && random.OneIn(3);
+    options.has_thinking = random.OneIn(3);
+    return options;
+  }
+
+  void ChangePolicy() {
+    session_.policy = RandomPolicy(random_);
+    session_.policy.errors = static_cast<ErrorRule>(random_.Between(0, 2));
+    session_.policy.argument_tokens_min =
+        random_.OneIn(2) ? random_.Between(1, 40) : 0;
+  }
+
+  void Serve() {
+    const View view = session_.Serve();
+    const std::vector<std::string> now = Texts(view.messages);
+    ASSERT_THAT(CheckValidHistory(format_, now), IsOk());
+    const auto stable = static_cast<std::size_t>(view.stable.message_count);
+    if (view.decision.break_reason == BreakReason::kNone) {
+      ASSERT_EQ(stable, last_.size());
+    }
+    ASSERT_LE(stable, last_.size());
+    for (std::size_t i = 0; i < stable; ++i) ASSERT_EQ(now[i], last_[i]);
+    ASSERT_EQ(now.front(), appended_.front()) << "the first message is kept";
+    ASSERT_LE(view.whole.byte_count, session_.session().history_bytes());
+    for (const std::int64_t mark : view.cache_marks) {
+      ASSERT_LT(mark, view.whole.message_count);
+    }
+    CheckSticky();
+    last_ = now;
+  }
+
+  // What is masked stays so, by the same bytes.
+  void CheckSticky() {
+    const std::vector<Observation>& all = session_.session().observations();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (const auto before = placeholders_.find(i);
+          before != placeholders_.end()) {
+        ASSERT_EQ(all[i].placeholder, before->second);
+      }
+      if (all[i].placeholder.has_value()) {
+        ASSERT_FALSE(all[i].placeholder->empty());
+        placeholders_[i] = *all[i].placeholder;
+      }
+    }
+  }
+
+  void CheckLossless() const {
+    const std::vector<SessionMessage>& messages = session_.session().messages();
+    ASSERT_EQ(messages.size(), appended_.size());
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      ASSERT_EQ(*messages[i].raw, appended_[i]);
+    }
+  }
+
+  const Format format_;
+  Random random_;
+  RandomHistory history_;
+  ScriptedSession session_;
+  std::vector<std::string> appended_;
+  std::vector<std::string> last_;
+  std::map<std::size_t, std::string> placeholders_;
+};
+
+std::int64_t Simulation::masks_ = 0;
+std::int64_t Simulation::drops_ = 0;
+std::int64_t Simulation::argument_masks_ = 0;
+
+class FormatPropertyTest : public ::testing::TestWithParam<Format> {};
+
+TEST_P(FormatPropertyTest, EveryViewOfAValidHistoryIsValid) {
+  const std::uint64_t first = NumberFromEnvironment("CLERESTORY_SEED", 1);
+  const std::uint64_t count = NumberFromEnvironment("CLERESTORY_SEEDS", 300);
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    SCOPED_TRACE(absl::StrCat("CLERESTORY_SEED=", seed));
+    Simulation(GetParam(), seed).Run();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(Simulation::masks_, 0);
+  RecordProperty("masks", absl::StrCat(Simulation::masks_));
+  RecordProperty("drops", absl::StrCat(Simulation::drops_));
+  RecordProperty("argument_masks", absl::StrCat(Simulation::argument_masks_));
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, FormatPropertyTest,
+                         ::testing::Values(Format::kAnthropicMessages,
+                                           Format::kOpenaiChat),
+                         [](const ::testing::TestParamInfo<Format>& param) {
+                           const absl::string_view name =
+                               FormatName(param.param);
+                           return std::string(name.data(), name.size());
+                         });
+
+}  // namespace
+}  // namespace clerestory
