@@ -46,7 +46,12 @@ std::string WithoutContents(absl::string_view message,
   std::vector<Replacement> cuts;
   for (const ParsedResult& result : parsed.results) {
     cuts.push_back({.at = result.content, .value = ""});
+    if (result.attachments.size > 0) {
+      cuts.push_back({.at = result.attachments, .value = ""});
+    }
   }
+  std::ranges::sort(cuts, {},
+                    [](const Replacement& cut) { return cut.at.offset; });
   return Splice(message, cuts);
 }
 
@@ -60,7 +65,12 @@ void ReplayCheck::NoteLoss(std::int64_t sequence) {
 CallTokens ReplayCheck::Add(const std::vector<std::string>& history,
                             v1::BuildViewResponse view, TimeMicros now,
                             const std::string& model) {
-  if (view.messages_size() != static_cast<int>(history.size())) {
+  for (const v1::MaskedObservation& mask : view.report().break_().masks()) {
+    calls_edited_ |= mask.is_dropped() || !mask.arguments().empty();
+  }
+  if (calls_edited_) {
+    // Nothing to compare message by message.
+  } else if (view.messages_size() != static_cast<int>(history.size())) {
     valid_.push_back(absl::StrCat("view ", view_count_, " has ",
                                   view.messages_size(), " messages of ",
                                   history.size()));
@@ -83,7 +93,8 @@ CallTokens ReplayCheck::Add(const std::vector<std::string>& history,
   tokens.read = warm ? ReadTokens(view) : 0;
   tokens.written = total - tokens.read;
   const v1::CallTokens& expected = view.report().view_call();
-  if (tokens.read != expected.read() || tokens.written != expected.written()) {
+  if (!calls_edited_ && (tokens.read != expected.read() ||
+                         tokens.written != expected.written())) {
     estimates_.push_back(absl::StrCat(
         "view ", view_count_, ": of ", total, " tokens the cache holds ",
         tokens.read, ", and the server expected ", expected.read(), " of ",
@@ -122,7 +133,9 @@ void ReplayCheck::CheckPrefix(const v1::BuildViewResponse& view) {
   // What a break masks may have been appended since the view before it.
   std::int64_t promised = last_.messages_size();
   if (is_break) {
-    promised = std::min(promised, view.report().break_().sequence());
+    promised = std::min(promised, calls_edited_
+                                      ? view.report().stable().message_count()
+                                      : view.report().break_().sequence());
   }
   if (same < promised || (is_break && same != promised)) {
     prefix_stable_.push_back(

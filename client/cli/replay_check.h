@@ -38,6 +38,10 @@ class ReplayCheck {
   // order (valid); the view begins with the bytes of the one before it, or up
   // to the message that its break names (prefix-stable); the digests are those
   // of the bytes.
+  //
+  // From a break on that drops calls or masks their arguments only the last two
+  // are: which messages are left out, and what stands in them, is then for the
+  // server to say. calls_edited() says so.
   CallTokens Add(const std::vector<std::string>& history,
                  v1::BuildViewResponse view, TimeMicros now,
                  const std::string& model);
@@ -51,6 +55,8 @@ class ReplayCheck {
   const std::vector<std::string>& prefix_stable() const {
     return prefix_stable_;
   }
+  // Whether a break dropped calls or masked their arguments.
+  bool calls_edited() const { return calls_edited_; }
   // Calls of which the server expected something else of the cache: no promise,
   // but worth knowing.
   const std::vector<std::string>& estimates() const { return estimates_; }
@@ -68,6 +74,7 @@ class ReplayCheck {
   const std::int64_t preamble_tokens_;
   const TokenCounter& counter_;
 
+  bool calls_edited_ = false;
   std::int64_t view_count_ = 0;
   v1::BuildViewResponse last_;
   TimeMicros last_time_ = 0;

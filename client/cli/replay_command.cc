@@ -162,6 +162,11 @@ absl::StatusOr<std::size_t> ReplayOne(const Client& client,
   for (const std::string& what : check.estimates()) {
     std::fprintf(stderr, "note: %s\n", what.c_str());
   }
+  if (check.calls_edited()) {
+    std::fprintf(stderr,
+                 "note: the policy drops calls or masks their arguments, so "
+                 "views were not compared message by message\n");
+  }
   std::printf(
       "\nchecked %zu views: lossless %s, valid %s, prefix-stable %s; history "
       "SHA-256 %s\n",
