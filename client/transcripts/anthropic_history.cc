@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -51,6 +52,17 @@ bool AnthropicHistory::IsBlank(const json::Value& block, std::int64_t line) {
   }
   if (blank_count_++ == 0) first_blank_line_ = line;
   return true;
+}
+
+json::Value AnthropicHistory::Own(std::string json) {
+  // Down to the blocks of a result; what is below was checked in the file.
+  constexpr json::ParseOptions kOptions = {.tree_depth = 4};
+  texts_.push_back(std::move(json));
+  absl::StatusOr<json::Document> document =
+      json::Document::Parse(texts_.back(), kOptions);
+  if (!document.ok()) return {};
+  documents_.push_back(*std::move(document));
+  return documents_.back().root();
 }
 
 void AnthropicHistory::AddAssistant(const std::string& id,

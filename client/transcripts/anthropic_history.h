@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -31,6 +32,14 @@ class AnthropicHistory {
     std::int64_t line = 0;
     TimeMicros time = 0;
   };
+
+  AnthropicHistory() = default;
+  AnthropicHistory(const AnthropicHistory&) = delete;
+  AnthropicHistory& operator=(const AnthropicHistory&) = delete;
+
+  // Keeps `json`, an array of blocks that is not in the file, and returns it
+  // to be added. Does not exist if it is no JSON.
+  json::Value Own(std::string json);
 
   // Adds `content`, a string or an array of blocks, to the assistant message
   // `id`, which begins here unless it has begun before.
@@ -88,6 +97,9 @@ class AnthropicHistory {
   void WriteAssistant(const Draft& draft, bool keep_open_calls,
                       Transcript& transcript);
 
+  // Neither moves, for values point to their document and it to its text.
+  std::deque<std::string> texts_;
+  std::deque<json::Document> documents_;
   std::vector<Draft> drafts_;
   std::map<std::string, std::size_t> draft_of_message_;
   std::map<std::string, Place> calls_;

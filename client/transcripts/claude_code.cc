@@ -11,13 +11,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "client/transcripts/anthropic_history.h"
 #include "client/transcripts/importer.h"
 #include "client/transcripts/record_tree.h"
 #include "client/transcripts/transcript.h"
 #include "client/transcripts/transcript_file.h"
-#include "server/base/time.h"
 #include "server/json/document.h"
 #include "server/model/message.h"
 
@@ -35,15 +33,6 @@ struct Record {
   // Whether it is part of the conversation. Others have a place in the tree.
   bool is_message = false;
 };
-
-TimeMicros TimeOf(const json::Value& record) {
-  absl::Time time;
-  std::string error;
-  return absl::ParseTime(absl::RFC3339_full, record["timestamp"].string(),
-                         &time, &error)
-             ? absl::ToUnixMicros(time)
-             : 0;
-}
 
 bool IsOfNoModel(const Record& record) {
   return record.is_assistant &&
@@ -177,8 +166,8 @@ ReadResult ReadClaudeCode(const TranscriptFile& file) {
   for (const Record& record : records) {
     if (!record.is_message) continue;
     const json::Value message = record.value["message"];
-    const AnthropicHistory::Origin origin = {.line = record.line,
-                                             .time = TimeOf(record.value)};
+    const AnthropicHistory::Origin origin = {
+        .line = record.line, .time = TimeOf(record.value["timestamp"])};
     if (!record.is_assistant) {
       if (record.value["isCompactSummary"].is_true()) {
         result.issues.push_back(

@@ -12,7 +12,7 @@
 
 namespace clerestory {
 
-// For tests: the rules of the two providers, written without a look at the
+// For tests: the rules of the providers, written without a look at the
 // importers.
 
 // What the provider of `transcript` would refuse in it, by message; "" if
@@ -22,7 +22,7 @@ std::string FaultOf(const Transcript& transcript, bool blank_is_valid = false);
 
 struct HistoryCounts {
   std::int64_t messages = 0;
-  std::int64_t answers = 0;  // Messages of the assistant.
+  std::int64_t answers = 0;  // Messages of the assistant or the model.
   std::int64_t calls = 0;
   std::int64_t results = 0;
 };

@@ -22,6 +22,14 @@ struct Importer {
 
 // The session files of Claude Code: a record per line.
 extern const Importer kClaudeCodeImporter;
+// The rollout files of Codex: a record per line.
+extern const Importer kCodexImporter;
+// The session files of pi, a coding agent: a record per line.
+extern const Importer kPiImporter;
+// The session files of Gemini CLI: an object with messages.
+extern const Importer kGeminiImporter;
+// The messages files of Cline: an object with messages.
+extern const Importer kClineImporter;
 // `.traj` files of SWE-agent.
 extern const Importer kSweAgentImporter;
 // `.traj.json` files of mini-swe-agent, versions 1 and 2.

@@ -27,18 +27,17 @@ namespace {
 
 // The more particular kinds first: a mini-swe-agent file is also an object with
 // messages.
-const std::array<const Importer*, 5>& Importers() {
-  static constexpr std::array<const Importer*, 5> kImporters = {
-      &kClaudeCodeImporter, &kSweAgentImporter, &kMiniSweAgentImporter,
-      &kAnthropicImporter, &kOpenaiChatImporter};
-  return kImporters;
-}
+constexpr std::array kImporters = {
+    &kClaudeCodeImporter,   &kCodexImporter,     &kPiImporter,
+    &kGeminiImporter,       &kClineImporter,     &kSweAgentImporter,
+    &kMiniSweAgentImporter, &kAnthropicImporter, &kOpenaiChatImporter,
+};
 
 std::string KnownSources() { return absl::StrJoin(TranscriptSources(), ", "); }
 
 absl::StatusOr<const Importer*> ChooseImporter(const TranscriptFile& file,
                                                absl::string_view source) {
-  for (const Importer* importer : Importers()) {
+  for (const Importer* importer : kImporters) {
     if (source == "auto" ? importer->detect(file)
                          : importer->source == source) {
       return importer;
@@ -68,7 +67,7 @@ void SortByLine(std::vector<ReadIssue>& issues) {
 
 std::vector<std::string> TranscriptSources() {
   std::vector<std::string> sources;
-  for (const Importer* importer : Importers()) {
+  for (const Importer* importer : kImporters) {
     sources.emplace_back(importer->source);
   }
   return sources;

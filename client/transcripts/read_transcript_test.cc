@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -36,8 +37,15 @@ void ExpectRefused(const absl::StatusOr<ReadResult>& result,
 
 TEST(ReadTranscriptTest, SourcesAreNamedInTheOrderOfTrial) {
   EXPECT_THAT(TranscriptSources(),
-              ElementsAre("claude-code", "swe-agent", "mini-swe-agent",
-                          "anthropic", "openai-chat"));
+              ElementsAre("claude-code",     //
+                          "codex",           //
+                          "pi",              //
+                          "gemini",          //
+                          "cline",           //
+                          "swe-agent",       //
+                          "mini-swe-agent",  //
+                          "anthropic",       //
+                          "openai-chat"));
 }
 
 TEST(ReadTranscriptTest, AnUnknownKindIsRefusedWithTheKnownOnes) {
@@ -45,9 +53,9 @@ TEST(ReadTranscriptTest, AnUnknownKindIsRefusedWithTheKnownOnes) {
        {"{}", "[]", R"({"messages":[{"type":"user","content":"hi"}]})",
         R"({"type":"response_item","payload":{"role":"user"}})",
         "{\"a\":1}\n{\"b\":2}\n"}) {
-    ExpectRefused(ReadTranscript(contents, "auto"), "contents",
-                  "known are claude-code, swe-agent, mini-swe-agent, "
-                  "anthropic, openai-chat");
+    ExpectRefused(
+        ReadTranscript(contents, "auto"), "contents",
+        absl::StrCat("known are ", absl::StrJoin(TranscriptSources(), ", ")));
   }
 }
 
@@ -59,7 +67,7 @@ TEST(ReadTranscriptTest, WhatIsNoJsonIsRefused) {
 }
 
 TEST(ReadTranscriptTest, AnUnknownSourceIsRefused) {
-  ExpectRefused(ReadTranscript(kChat, "codex"), "source", "openai-chat");
+  ExpectRefused(ReadTranscript(kChat, "aider"), "source", "openai-chat");
 }
 
 TEST(ReadTranscriptTest, ASourceThatIsAskedForIsNotGuessed) {
@@ -68,7 +76,8 @@ TEST(ReadTranscriptTest, ASourceThatIsAskedForIsNotGuessed) {
   EXPECT_EQ(as_anthropic->transcripts.at(0).format, Format::kAnthropicMessages);
   EXPECT_EQ(as_anthropic->transcripts[0].source, "anthropic");
   for (const absl::string_view source :
-       {"claude-code", "swe-agent", "mini-swe-agent"}) {
+       {"claude-code", "codex", "pi", "gemini", "cline", "swe-agent",
+        "mini-swe-agent"}) {
     ExpectRefused(ReadTranscript(kChat, source), "contents",
                   absl::StrCat("no messages of kind ", source));
   }

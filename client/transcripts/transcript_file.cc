@@ -16,7 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "server/base/status.h"
+#include "server/base/time.h"
 #include "server/json/document.h"
 
 namespace clerestory {
@@ -74,6 +76,14 @@ std::int64_t TranscriptFile::LineOf(const json::Value& value) const {
   const auto offset =
       static_cast<std::size_t>(value.raw().data() - text_.data());
   return std::ranges::upper_bound(line_starts_, offset) - line_starts_.begin();
+}
+
+TimeMicros TimeOf(const json::Value& timestamp) {
+  absl::Time time;
+  std::string error;
+  return absl::ParseTime(absl::RFC3339_full, timestamp.string(), &time, &error)
+             ? absl::ToUnixMicros(time)
+             : 0;
 }
 
 }  // namespace clerestory

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/transcripts/transcript.h"
+#include "server/base/time.h"
 #include "server/json/document.h"
 
 namespace clerestory {
@@ -50,6 +51,9 @@ class TranscriptFile {
   std::vector<json::Value> values_;
   std::vector<ReadIssue> damaged_lines_;
 };
+
+// The time that `timestamp`, a string of RFC 3339, tells; 0 if it is none.
+TimeMicros TimeOf(const json::Value& timestamp);
 
 }  // namespace clerestory
 

@@ -1,0 +1,2 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
