@@ -57,9 +57,6 @@ constexpr BlockRule kBlocks[] = {
 // holds one has no legal placeholder.
 constexpr absl::string_view kUnmaskable[] = {"browser_state", "tool_reference"};
 
-// Encrypted reasoning, in bytes of base64 for a token of what it stands for.
-constexpr std::int64_t kRedactedBytesPerToken = 5;
-
 Block BlockOf(const json::Value& block) {
   const json::Value type = block["type"];
   for (const BlockRule& rule : kBlocks) {
@@ -78,20 +75,19 @@ std::int64_t SourceTokens(const json::Value& block,
   if (source["type"].equals("content")) {
     return JsonTokens(source["content"], counter);
   }
-  return ImageTokens(source["data"], counter);
+  return ImageTokens(source["data"], ImageFormula::kAnthropic, counter);
 }
 
-// Measures what a result holds.
+// Measures what a result holds, which is a string or an array.
 void ScanResult(const json::Value& content, const TokenCounter& counter,
                 ParsedResult& result) {
-  result.content = ToByteSpan(content.span());
   if (content.is_string()) {
     result.maskable = content.span().size > 2;
     result.token_count = StringTokens(content, counter);
     result.line_count = LineCount(content);
     return;
   }
-  result.maskable = content.is_array() && !content.children().empty();
+  result.maskable = !content.children().empty();
   for (const json::Value& block : content.children()) {
     switch (BlockOf(block)) {
       case Block::kText:
@@ -100,8 +96,10 @@ void ScanResult(const json::Value& content, const TokenCounter& counter,
         break;
       case Block::kImage:
         ++result.image_count;
-        [[fallthrough]];
+        result.token_count += SourceTokens(block, counter);
+        break;
       case Block::kDocument:
+        ++result.document_count;
         result.token_count += SourceTokens(block, counter);
         break;
       case Block::kToolUse:
@@ -113,10 +111,13 @@ void ScanResult(const json::Value& content, const TokenCounter& counter,
         break;
     }
     for (const absl::string_view type : kUnmaskable) {
-      if (block["type"].equals(type)) result.maskable = false;
+      if (!block["type"].equals(type)) continue;
+      result.maskable = false;
+      result.is_removable = false;
     }
     if (block["cache_control"].is_object()) {
       result.cache_mark = ToByteSpan(block["cache_control"].span());
+      result.is_removable = false;
     }
   }
 }
@@ -131,6 +132,7 @@ class Scan {
     const json::Value content = root["content"];
     if (content.is_string()) {
       own_tokens() += StringTokens(content, counter_);
+      message_.part_count = content.span().size > 2 ? 1 : 0;
     } else if (content.is_array()) {
       std::size_t index = 0;
       for (const json::Value& block : content.children()) {
@@ -138,6 +140,7 @@ class Scan {
             AddBlock(block, absl::StrCat("content[", index, "]")));
         ++index;
       }
+      message_.part_count = static_cast<std::int64_t>(index);
     } else {
       return InvalidMessage("content", "expected a string or an array");
     }
@@ -180,8 +183,7 @@ class Scan {
         break;
       case Block::kRedactedThinking:
         message_.has_thinking = true;
-        own_tokens() += static_cast<std::int64_t>(block["data"].span().size) /
-                        kRedactedBytesPerToken;
+        own_tokens() += OpaqueTokens(block["data"]);
         break;
       case Block::kImage:
         ++message_.image_count;
@@ -207,9 +209,16 @@ class Scan {
         call.id, RequiredString(block, "id", path, kCallIdBytesMax));
     CLERESTORY_ASSIGN_OR_RETURN(
         call.tool, RequiredString(block, "name", path, kToolNameBytesMax));
-    call.arguments = ToByteSpan(block["input"].span());
-    message_.tokens.calls += counter_.CountText(call.tool, TextForm::kPlain) +
-                             JsonTokens(block["input"], counter_);
+    CLERESTORY_RETURN_IF_ERROR(
+        CheckKind(block, "input", path, json::Kind::kObject));
+    const json::Value input = block["input"];
+    if (input.is_object()) call.arguments = ToByteSpan(input.span());
+    call.element = ToByteSpan(block.span());
+    call.is_removable = !IsHeld(block);
+    call.token_count = counter_.CountText(call.tool, TextForm::kPlain) +
+                       JsonTokens(input, counter_);
+    call.tokens_before = message_.tokens.total();
+    message_.tokens.calls += call.token_count;
     message_.calls.push_back(std::move(call));
     return absl::OkStatus();
   }
@@ -225,8 +234,17 @@ class Scan {
         RequiredString(block, "tool_use_id", path, kCallIdBytesMax));
     result.is_error = block["is_error"].is_true();
     result.tokens_before = message_.tokens.total();
+    result.element = ToByteSpan(block.span());
+    result.is_removable = !IsHeld(block);
     const json::Value content = block["content"];
-    if (content.exists()) ScanResult(content, counter_, result);
+    result.content = ToByteSpan(content.span());
+    if (!IsAbsentOrNull(content)) {
+      if (!content.is_string() && !content.is_array()) {
+        return InvalidMessage(PathOf(path, "content"),
+                              "expected a string or an array");
+      }
+      ScanResult(content, counter_, result);
+    }
     message_.tokens.observations += result.token_count;
     message_.results.push_back(std::move(result));
     return absl::OkStatus();

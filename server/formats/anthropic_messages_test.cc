@@ -233,6 +233,7 @@ TEST(AnthropicMessagesTest, ResultsOfManyBlocksAreMeasuredAsOne) {
       R"({"type":"search_result","source":"s"},{"type":"text","text":"c"}])");
   EXPECT_TRUE(result.maskable);
   EXPECT_EQ(result.image_count, 2);
+  EXPECT_EQ(result.document_count, 1);
   EXPECT_EQ(result.line_count, 3);
   EXPECT_EQ(result.token_count,
             4'000 + 5'000'000 + 1'000'000 + 3'000 + 1'000 + 37);
@@ -244,8 +245,7 @@ TEST(AnthropicMessagesTest, ResultsOfManyBlocksAreMeasuredAsOne) {
 
 TEST(AnthropicMessagesTest, WhatHasNoLegalPlaceholderIsNotMaskable) {
   for (const absl::string_view content :
-       {R"("")", "[]", "null", "7", "true", R"({"type":"text","text":"a"})",
-        R"([{"type":"browser_state","tabs":[]}])",
+       {R"("")", "[]", "null", R"([{"type":"browser_state","tabs":[]}])",
         R"([{"type":"tool_reference","tool_name":"t"}])",
         R"([{"type":"text","text":"a"},{"type":"tool_reference"}])",
         R"([{"type":"browser_st\u0061te"},{"type":"text","text":"a"}])"}) {
@@ -266,6 +266,64 @@ TEST(AnthropicMessagesTest, UnknownBlocksInResultsAreMaskable) {
         R"([{"type":"text","text":""}])", R"(" ")", R"("\u0000")"}) {
     EXPECT_TRUE(ParseResult(content).maskable) << content;
   }
+}
+
+// --- what may be dropped ---------------------------------------------------
+
+TEST(AnthropicMessagesTest, SaysWhatGoesWithACallAndAResult) {
+  const std::string call =
+      R"({"type":"tool_use","id":"a","name":"read","input":{}})";
+  const std::string message = Assistant(
+      absl::StrCat(R"({"type":"text","text":"ab"}, )", call, " ,", call));
+  const ParsedMessage calls = Parse(message);
+  EXPECT_EQ(calls.part_count, 3);
+  ASSERT_EQ(calls.calls.size(), 2U);
+  EXPECT_EQ(At(message, calls.calls[0].element), call);
+  EXPECT_TRUE(calls.calls[0].is_removable);
+  EXPECT_EQ(calls.calls[0].token_count, 6);
+  EXPECT_EQ(calls.calls[0].tokens_before, 2'000);
+  EXPECT_EQ(calls.calls[1].tokens_before, 2'006);
+  const std::string results = User(ResultOf(R"("abc")"));
+  const ParsedMessage parsed = Parse(results);
+  EXPECT_EQ(parsed.part_count, 1);
+  EXPECT_EQ(At(results, parsed.results.at(0).element), ResultOf(R"("abc")"));
+  EXPECT_TRUE(parsed.results[0].is_removable);
+  EXPECT_EQ(parsed.results[0].attachments, ByteSpan());
+  EXPECT_EQ(parsed.results[0].tool, "");
+}
+
+TEST(AnthropicMessagesTest, TextIsOnePartUnlessItIsEmpty) {
+  EXPECT_EQ(Parse(Message("user", R"("a")")).part_count, 1);
+  EXPECT_EQ(Parse(Message("user", R"("")")).part_count, 0);
+  EXPECT_EQ(Parse(User("")).part_count, 0);
+}
+
+TEST(AnthropicMessagesTest, WhatIsMarkedOrMustBeFoundAgainStays) {
+  for (const absl::string_view field :
+       {R"("cache_control":{"type":"ephemeral"})",
+        R"("caller":{"type":"code_execution_20260120","tool_id":"s"})"}) {
+    EXPECT_FALSE(
+        Parse(Assistant(absl::StrCat(
+                  R"({"type":"tool_use","id":"a","name":"b",)", field, "}")))
+            .calls.at(0)
+            .is_removable)
+        << field;
+    EXPECT_FALSE(
+        Parse(User(absl::StrCat(R"({"type":"tool_result","tool_use_id":"a",)",
+                                field, "}")))
+            .results.at(0)
+            .is_removable)
+        << field;
+  }
+  for (const absl::string_view content :
+       {R"([{"type":"text","text":"a","cache_control":{"ttl":"1h"}}])",
+        R"([{"type":"tool_reference","tool_name":"t"}])"}) {
+    EXPECT_FALSE(ParseResult(content).is_removable) << content;
+  }
+  EXPECT_TRUE(Parse(Assistant(R"({"type":"tool_use","id":"a","name":"b",)"
+                              R"("caller":{"type":"direct"}})"))
+                  .calls.at(0)
+                  .is_removable);
 }
 
 // --- cache marks -----------------------------------------------------------
@@ -359,6 +417,12 @@ TEST(AnthropicMessagesTest, SaysWhatIsWrongAndWhere) {
        "content[0].tool_use_id: missing"},
       {User(R"({"type":"tool_result","tool_use_id":[],"content":"a"})"),
        "content[0].tool_use_id: expected a string"},
+      {Assistant(R"({"type":"tool_use","id":"a","name":"b","input":"{}"})"),
+       "content[0].input: expected an object"},
+      {User(ResultOf("7")),
+       "content[0].content: expected a string or an array"},
+      {User(ResultOf(R"({"type":"text","text":"a"})")),
+       "content[0].content: expected a string or an array"},
       {Assistant(ResultOf(R"("a")")),
        "content[0]: tool_result in a message that is not the user's"},
       {Message("system", absl::StrCat("[", ResultOf(R"("a")"), "]")),

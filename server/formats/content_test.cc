@@ -14,6 +14,7 @@
 #include "server/base/reason.h"
 #include "server/json/document.h"
 #include "server/model/message.h"
+#include "server/tokens/token_counter.h"
 #include "tests/support/form_token_counter.h"
 #include "tests/support/status_matchers.h"
 
@@ -78,7 +79,7 @@ TEST(ContentTest, StringsCountAsTextAndOtherValuesAsJson) {
 TEST(ContentTest, PicturesCountByTheirDataAlone) {
   const FormTokenCounter counter;
   const auto tokens = [&](absl::string_view value) {
-    return ImageTokens(Json(value).value(), counter);
+    return ImageTokens(Json(value).value(), ImageFormula::kAnthropic, counter);
   };
   constexpr std::int64_t kUnknown = 1'000'000;
   EXPECT_EQ(tokens(R"("iVBO")"), 5'000'000);
@@ -91,7 +92,62 @@ TEST(ContentTest, PicturesCountByTheirDataAlone) {
   EXPECT_EQ(tokens(R"("data:image/png")"), kUnknown);
   EXPECT_EQ(tokens(R"("")"), kUnknown);
   EXPECT_EQ(tokens("null"), kUnknown);
-  EXPECT_EQ(ImageTokens(json::Value(), counter), kUnknown);
+  EXPECT_EQ(ImageTokens(json::Value(), ImageFormula::kAnthropic, counter),
+            kUnknown);
+  EXPECT_EQ(ImageTokens(json::Value(), ImageFormula::kGemini, counter),
+            kUnknown + 200'000);
+}
+
+TEST(ContentTest, SoundAndEncryptedDataCountByTheirSize) {
+  const auto data = [](std::size_t size) {
+    return Json(absl::StrCat("\"", std::string(size, 'A'), "\""));
+  };
+  EXPECT_EQ(MediaTokens(data(3'999).value()), 3);
+  EXPECT_EQ(MediaTokens(data(10).value()), 1);
+  EXPECT_EQ(MediaTokens(json::Value()), 1);
+  EXPECT_EQ(OpaqueTokens(data(13).value()), 3);
+  EXPECT_EQ(OpaqueTokens(data(0).value()), 0);
+  EXPECT_EQ(OpaqueTokens(Json("12345678").value()), 0);
+  EXPECT_EQ(OpaqueTokens(json::Value()), 0);
+}
+
+TEST(ContentTest, OptionalStringsMayBeAbsentOrNull) {
+  const Json json(R"("ab")");
+  EXPECT_EQ(OptionalString(json.root(), "v", "", 2).value(), "ab");
+  EXPECT_EQ(OptionalString(json.root(), "w", "", 2).value(), "");
+  EXPECT_EQ(OptionalString(Json("null").root(), "v", "", 2).value(), "");
+  EXPECT_EQ(OptionalString(Json("1").root(), "v", "p", 2).status().message(),
+            "p.v: expected a string");
+}
+
+TEST(ContentTest, KindsAreCheckedWhereThereIsAValue) {
+  EXPECT_THAT(CheckKind(Json("{}").root(), "v", "", json::Kind::kObject),
+              IsOk());
+  EXPECT_THAT(CheckKind(Json("null").root(), "v", "", json::Kind::kArray),
+              IsOk());
+  EXPECT_THAT(CheckKind(Json("{}").root(), "w", "", json::Kind::kArray),
+              IsOk());
+  const Json number("1");
+  const auto error = [&number](json::Kind kind) {
+    return std::string(CheckKind(number.root(), "v", "p", kind).message());
+  };
+  EXPECT_EQ(error(json::Kind::kObject), "p.v: expected an object");
+  EXPECT_EQ(error(json::Kind::kArray), "p.v: expected an array");
+  EXPECT_EQ(error(json::Kind::kString), "p.v: expected a string");
+}
+
+TEST(ContentTest, MarkedBlocksAndThoseOfRunningCodeAreHeld) {
+  for (const absl::string_view block :
+       {R"({"cache_control":{"type":"ephemeral"}})",
+        R"({"caller":{"type":"code_execution_20250825"}})", R"({"caller":{}})",
+        R"({"caller":"direct"})"}) {
+    EXPECT_TRUE(IsHeld(Json(block).value())) << block;
+  }
+  for (const absl::string_view block :
+       {"{}", R"({"cache_control":null,"caller":null})",
+        R"({"caller":{"type":"direct"}})"}) {
+    EXPECT_FALSE(IsHeld(Json(block).value())) << block;
+  }
 }
 
 TEST(ContentTest, RequiredStringsAreStringsOfBoundedSize) {

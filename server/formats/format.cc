@@ -38,7 +38,7 @@ const FormatAdapter& AdapterFor(Format format) {
     case Format::kBedrockConverse:
       return *converse;
   }
-  CLERESTORY_CHECK(false);
+  CLERESTORY_CHECK(format != Format::kUnspecified);
   return *anthropic;
 }
 

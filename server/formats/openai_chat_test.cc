@@ -94,10 +94,12 @@ TEST(OpenaiChatTest, PartsCountByWhatTheyAre) {
       R"({"type":"image_url","image_url":{"url":"data:image/png;base64,iVBO"}},)"
       R"({"type":"image_url","image_url":{"url":"https://e.com/a","detail":"low"}},)"
       R"({"type":"file","file":{"file_data":"data:application/pdf;base64,JVBE"}},)"
-      R"({"type":"file","file":{"file_id":"f"}},{"type":"made_up"},{}])"));
+      R"({"type":"file","file":{"file_id":"f"}},{"type":"made_up"},{},)"
+      R"({"type":"input_audio","input_audio":{"data":"UklG","format":"wav"}}])"));
   EXPECT_EQ(parsed.image_count, 2);
+  EXPECT_EQ(parsed.part_count, 8);
   EXPECT_EQ(parsed.tokens.user,
-            2'000 + 5'000'000 + 1'000'000 + 5'000'000 + 1'000'000 + 18 + 2);
+            2'000 + 5'100'000 + 70 + 5'100'000 + 1'100'000 + 18 + 2 + 1);
   EXPECT_FALSE(parsed.has_thinking);
 }
 
@@ -185,7 +187,7 @@ TEST(OpenaiChatTest, MeasuresAResultOfManyPartsAsOne) {
   ASSERT_EQ(parsed.results.size(), 1U);
   EXPECT_EQ(parsed.results[0].line_count, 3);
   EXPECT_EQ(parsed.results[0].image_count, 1);
-  EXPECT_EQ(parsed.results[0].token_count, 1'005'000);
+  EXPECT_EQ(parsed.results[0].token_count, 1'105'000);
   EXPECT_TRUE(parsed.results[0].maskable);
   // Pictures in results are no others.
   EXPECT_EQ(parsed.image_count, 0);
@@ -197,6 +199,7 @@ TEST(OpenaiChatTest, AResultOfTheOldFormHasNoId) {
   const ParsedMessage parsed = Parse(message);
   ASSERT_EQ(parsed.results.size(), 1U);
   EXPECT_EQ(parsed.results[0].call_id, "");
+  EXPECT_EQ(parsed.results[0].tool, "read");
   EXPECT_EQ(At(message, parsed.results[0].content), R"("text")");
   EXPECT_TRUE(parsed.results[0].maskable);
 }
@@ -232,6 +235,71 @@ TEST(OpenaiChatTest, WithoutAMarkThePlaceholderIsAString) {
   const std::string message = Tool(R"([{"type":"text","text":"a"}])");
   EXPECT_EQ(MaskedContent(message, Parse(message).results.at(0), "[m]"),
             R"("[m]")");
+}
+
+// --- what may be dropped ---------------------------------------------------
+
+TEST(OpenaiChatTest, SaysWhatGoesWithACall) {
+  const std::string call = R"({"id":"a","function":{"name":"read"}})";
+  const std::string message =
+      absl::StrCat(R"({"role":"assistant","content":"ab","tool_calls":[)", call,
+                   ", ", call, "]}");
+  const ParsedMessage parsed = Parse(message);
+  EXPECT_EQ(parsed.part_count, 3);
+  ASSERT_EQ(parsed.calls.size(), 2U);
+  EXPECT_EQ(At(message, parsed.calls[0].element), call);
+  EXPECT_TRUE(parsed.calls[0].is_removable);
+  EXPECT_EQ(parsed.calls[0].token_count, 4);
+  EXPECT_EQ(parsed.calls[0].tokens_before, 2'000);
+  EXPECT_EQ(parsed.calls[1].tokens_before, 2'004);
+}
+
+TEST(OpenaiChatTest, ASignedCallStaysAndIsThinking) {
+  const ParsedMessage parsed =
+      Parse(Calls(R"([{"id":"a","function":{"name":"f"},"extra_content":)"
+                  R"({"google":{"thought_signature":"s"}}},)"
+                  R"({"id":"b","function":{"name":"f"}}])"));
+  EXPECT_TRUE(parsed.has_thinking);
+  EXPECT_FALSE(parsed.calls.at(0).is_removable);
+  EXPECT_TRUE(parsed.calls.at(1).is_removable);
+  EXPECT_FALSE(
+      Parse(Calls(R"([{"id":"b","function":{"name":"f"}}])")).has_thinking);
+}
+
+TEST(OpenaiChatTest, AResultGoesWithItsMessage) {
+  const std::string message = Tool(R"("abc")");
+  const ParsedMessage parsed = Parse(message);
+  EXPECT_EQ(parsed.part_count, 1);
+  EXPECT_EQ(At(message, parsed.results.at(0).element), message);
+  EXPECT_TRUE(parsed.results[0].is_removable);
+  EXPECT_FALSE(Parse(Tool(R"([{"type":"text","text":"a","cache_control":{}}])"))
+                   .results.at(0)
+                   .is_removable);
+}
+
+TEST(OpenaiChatTest, ACallOfTheOldFormGoesWithItsMessageOrNotAtAll) {
+  const std::string alone =
+      R"({"role":"assistant","content":"","function_call":{"name":"read"}})";
+  const ParsedMessage parsed = Parse(alone);
+  EXPECT_EQ(parsed.part_count, 1);
+  EXPECT_TRUE(parsed.calls.at(0).is_removable);
+  EXPECT_EQ(At(alone, parsed.calls[0].element), alone);
+  EXPECT_FALSE(
+      Parse(
+          R"({"role":"assistant","content":"a","function_call":{"name":"b"}})")
+          .calls.at(0)
+          .is_removable);
+}
+
+TEST(OpenaiChatTest, PartsOfAMessageAreCounted) {
+  EXPECT_EQ(Parse(Message("user", R"("a")")).part_count, 1);
+  EXPECT_EQ(Parse(Message("user", R"("")")).part_count, 0);
+  EXPECT_EQ(Parse(Message("assistant", "null")).part_count, 0);
+  EXPECT_EQ(Parse(R"({"role":"assistant","refusal":"no","audio":null,)"
+                  R"("reasoning_content":"hm"})")
+                .part_count,
+            1);
+  EXPECT_EQ(Parse(R"({"role":"assistant","audio":{"id":"x"}})").part_count, 1);
 }
 
 // --- what is refused -------------------------------------------------------
@@ -279,8 +347,16 @@ TEST(OpenaiChatTest, SaysWhatIsWrongAndWhere) {
       {Calls(absl::StrCat(R"([{"id":"a","function":{"name":")", long_text,
                           "\"}}]")),
        "tool_calls[0].function.name: longer than 1024 bytes"},
+      {Calls(R"([{"id":"a","function":{"name":"a","arguments":{}}}])"),
+       "tool_calls[0].function.arguments: expected a string"},
+      {Calls(R"([{"id":"a","custom":{"name":"a","input":7}}])"),
+       "tool_calls[0].custom.input: expected a string"},
       {R"({"role":"assistant","function_call":{"arguments":"{}"}})",
        "function_call.name: missing"},
+      {R"({"role":"assistant","function_call":"read"})",
+       "function_call: expected an object"},
+      {R"({"role":"function","name":7,"content":"a"})",
+       "name: expected a string"},
   };
   for (const auto& test_case : kCases) {
     EXPECT_EQ(ErrorOf(test_case.message), test_case.error) << test_case.message;

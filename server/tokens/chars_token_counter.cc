@@ -32,8 +32,9 @@ std::int64_t CharsTokenCounter::CountText(absl::string_view text,
   return std::max<std::int64_t>(1, characters / chars_per_token_);
 }
 
-std::int64_t CharsTokenCounter::CountImage(absl::string_view /*base64*/) const {
-  return kUnknownImageTokens;
+std::int64_t CharsTokenCounter::CountImage(absl::string_view /*base64*/,
+                                           ImageFormula formula) const {
+  return UnknownImageTokens(formula);
 }
 
 }  // namespace clerestory

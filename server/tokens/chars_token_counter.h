@@ -24,9 +24,10 @@ class CharsTokenCounter final : public TokenCounter {
   // are not UTF-8 count as one each, or with the character before them.
   std::int64_t CountText(absl::string_view text, TextForm form) const override;
 
-  // kUnknownImageTokens (image_tokens.h) for any picture: these models know no
+  // UnknownImageTokens (image_tokens.h) for any picture: these models know no
   // pictures.
-  std::int64_t CountImage(absl::string_view base64) const override;
+  std::int64_t CountImage(absl::string_view base64,
+                          ImageFormula formula) const override;
 
  private:
   const std::int64_t chars_per_token_;

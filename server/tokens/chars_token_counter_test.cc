@@ -41,8 +41,13 @@ TEST(CharsTokenCounterTest, CountsAnyBytes) {
 
 TEST(CharsTokenCounterTest, PicturesAreAllAlike) {
   const CharsTokenCounter counter(4);
-  EXPECT_EQ(counter.CountImage(""), kUnknownImageTokens);
-  EXPECT_EQ(counter.CountImage("R0lGODlhZAAyAA=="), kUnknownImageTokens);
+  EXPECT_EQ(counter.CountImage("", ImageFormula::kAnthropic),
+            kUnknownImageTokens);
+  EXPECT_EQ(counter.CountImage("R0lGODlhZAAyAA==", ImageFormula::kAnthropic),
+            kUnknownImageTokens);
+  EXPECT_EQ(counter.CountImage("R0lGODlhZAAyAA==", ImageFormula::kOpenai),
+            kOpenaiImageTokensMax);
+  EXPECT_EQ(counter.CountImage("", ImageFormula::kGemini), kGeminiImageTokens);
 }
 
 }  // namespace

@@ -219,8 +219,9 @@ class ClassCounter final : public TokenCounter {
     return sum.Tokens();
   }
 
-  std::int64_t CountImage(absl::string_view base64) const override {
-    return ImageTokens(base64);
+  std::int64_t CountImage(absl::string_view base64,
+                          ImageFormula formula) const override {
+    return ImageTokens(base64, formula);
   }
 };
 

@@ -430,8 +430,16 @@ TEST(ClassTokenCounterTest, PartsHaveTheTokensOfTheWhole) {
 
 TEST(ClassTokenCounterTest, PicturesAreCountedByImageTokens) {
   constexpr absl::string_view kGifOf100By50 = "R0lGODlhZAAyAA==";
-  EXPECT_EQ(ClassTokenCounter().CountImage(kGifOf100By50), 8);
-  EXPECT_EQ(ClassTokenCounter().CountImage(""), kUnknownImageTokens);
+  EXPECT_EQ(
+      ClassTokenCounter().CountImage(kGifOf100By50, ImageFormula::kAnthropic),
+      8);
+  EXPECT_EQ(
+      ClassTokenCounter().CountImage(kGifOf100By50, ImageFormula::kOpenai), 8);
+  EXPECT_EQ(
+      ClassTokenCounter().CountImage(kGifOf100By50, ImageFormula::kGemini),
+      kGeminiImageTokens);
+  EXPECT_EQ(ClassTokenCounter().CountImage("", ImageFormula::kAnthropic),
+            kUnknownImageTokens);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "server/base/check.h"
+#include "server/tokens/token_counter.h"
 
 namespace clerestory {
 namespace {
@@ -191,10 +192,33 @@ ImageSize ReadSize(HeaderReader& reader) {
   }
 }
 
-std::int64_t PdfTokens(absl::string_view base64) {
+// How a vendor counts: a picture is scaled down to `edge_max` pixels, and is a
+// token for each patch begun, at most `tokens_max`. Without a patch it is
+// `tokens_max` whatever its size.
+struct FormulaRule {
+  std::int64_t patch_pixels = 0;
+  std::int64_t edge_max = 0;
+  std::int64_t tokens_max = 0;
+  std::int64_t pdf_page_tokens = 0;
+};
+
+constexpr FormulaRule RuleOf(ImageFormula formula) {
+  switch (formula) {
+    case ImageFormula::kAnthropic:
+      break;
+    case ImageFormula::kOpenai:
+      return {kOpenaiPatchPixels, kOpenaiEdgePixelsMax, kOpenaiImageTokensMax,
+              kPdfPageTokens};
+    case ImageFormula::kGemini:
+      return {0, 0, kGeminiImageTokens, kGeminiPdfPageTokens};
+  }
+  return {kImagePatchPixels, kImageEdgePixelsMax, kImageTokensMax,
+          kPdfPageTokens};
+}
+
+std::int64_t PdfPages(absl::string_view base64) {
   const auto bytes = static_cast<std::int64_t>(base64.size() / 4 * 3);
-  const std::int64_t pages = bytes / kPdfPageBytes + 1;
-  return std::min(pages, kPdfPagesMax) * kPdfPageTokens;
+  return std::min(bytes / kPdfPageBytes + 1, kPdfPagesMax);
 }
 
 }  // namespace
@@ -206,24 +230,33 @@ ImageSize ReadImageSize(absl::string_view base64) {
                                                             : ImageSize{};
 }
 
-std::int64_t TokensOfImageSize(ImageSize size) {
+std::int64_t TokensOfImageSize(ImageSize size, ImageFormula formula) {
   CLERESTORY_CHECK(size.width > 0 && size.height > 0);
   CLERESTORY_CHECK(std::max(size.width, size.height) < 1LL << 32);
+  const FormulaRule rule = RuleOf(formula);
+  if (rule.patch_pixels == 0) return rule.tokens_max;
   const std::int64_t longest = std::max(size.width, size.height);
-  const auto patches = [longest](std::int64_t edge) {
-    if (longest > kImageEdgePixelsMax) {
-      edge = (edge * kImageEdgePixelsMax + longest / 2) / longest;
+  const auto patches = [longest, &rule](std::int64_t edge) {
+    if (longest > rule.edge_max) {
+      edge = (edge * rule.edge_max + longest / 2) / longest;
     }
     return std::max<std::int64_t>(
-        1, (edge + kImagePatchPixels - 1) / kImagePatchPixels);
+        1, (edge + rule.patch_pixels - 1) / rule.patch_pixels);
   };
-  return std::min(patches(size.width) * patches(size.height), kImageTokensMax);
+  return std::min(patches(size.width) * patches(size.height), rule.tokens_max);
 }
 
-std::int64_t ImageTokens(absl::string_view base64) {
-  if (absl::StartsWith(base64, kPdfStart)) return PdfTokens(base64);
+std::int64_t UnknownImageTokens(ImageFormula formula) {
+  return RuleOf(formula).tokens_max;
+}
+
+std::int64_t ImageTokens(absl::string_view base64, ImageFormula formula) {
+  if (absl::StartsWith(base64, kPdfStart)) {
+    return PdfPages(base64) * RuleOf(formula).pdf_page_tokens;
+  }
   const ImageSize size = ReadImageSize(base64);
-  return size.width > 0 ? TokensOfImageSize(size) : kUnknownImageTokens;
+  return size.width > 0 ? TokensOfImageSize(size, formula)
+                        : UnknownImageTokens(formula);
 }
 
 }  // namespace clerestory

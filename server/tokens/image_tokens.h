@@ -7,8 +7,11 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "server/tokens/token_counter.h"
 
 namespace clerestory {
+
+// --- Anthropic ---------------------------------------------------------------
 
 // The side of the square of pixels that is one token.
 inline constexpr std::int64_t kImagePatchPixels = 28;
@@ -30,6 +33,22 @@ inline constexpr std::int64_t kPdfPageBytes = 50'000;
 inline constexpr std::int64_t kPdfPageTokens = 3'000;
 inline constexpr std::int64_t kPdfPagesMax = 600;
 
+// --- OpenAI: the models since GPT-5.4, with `detail` high --------------------
+
+inline constexpr std::int64_t kOpenaiPatchPixels = 32;
+inline constexpr std::int64_t kOpenaiEdgePixelsMax = 2048;
+inline constexpr std::int64_t kOpenaiImageTokensMax = 2500;
+
+// A picture with `detail` low, whatever its size.
+inline constexpr std::int64_t kOpenaiLowDetailTokens = 70;
+
+// --- Gemini 3 and later ------------------------------------------------------
+
+// A picture, whatever its size, unless the part asks for another resolution;
+// and a page of a PDF.
+inline constexpr std::int64_t kGeminiImageTokens = 1120;
+inline constexpr std::int64_t kGeminiPdfPageTokens = 560;
+
 // Width and height in pixels.
 struct ImageSize {
   std::int64_t width = 0;
@@ -44,14 +63,18 @@ struct ImageSize {
 // base64, and the escapes that a JSON string may have.
 ImageSize ReadImageSize(absl::string_view base64);
 
-// Returns the tokens of a picture of `size`, at least 1, by Anthropic's
-// formula: one for each patch of 28 times 28 pixels begun, after scaling.
-// REQUIRES: both edges are in [1, 2^32).
-std::int64_t TokensOfImageSize(ImageSize size);
+// Returns the tokens of a picture of `size`, at least 1. Anthropic and OpenAI:
+// one for each patch begun, after scaling. REQUIRES: both edges are in
+// [1, 2^32).
+std::int64_t TokensOfImageSize(ImageSize size, ImageFormula formula);
+
+// Returns the tokens of a picture of which the size is not known: the most that
+// one has.
+std::int64_t UnknownImageTokens(ImageFormula formula);
 
 // Returns the tokens of the picture or PDF with the data `base64`, of which
-// only the header is decoded; kUnknownImageTokens where that says nothing.
-std::int64_t ImageTokens(absl::string_view base64);
+// only the header is decoded; UnknownImageTokens where that says nothing.
+std::int64_t ImageTokens(absl::string_view base64, ImageFormula formula);
 
 }  // namespace clerestory
 

@@ -15,10 +15,12 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
+#include "server/tokens/token_counter.h"
 
 namespace clerestory {
 namespace {
 
+constexpr ImageFormula kAnthropic = ImageFormula::kAnthropic;
 constexpr std::uint64_t kSeed = 20261130;
 
 std::string Number(std::uint64_t value, int size) {
@@ -154,7 +156,8 @@ TEST(ImageTokensTest, AnyBytesAreRead) {
     for (std::uint64_t i = rng() % 4; i > 0; --i) {
       bytes[rng() % bytes.size()] = static_cast<char>(rng());
     }
-    const std::int64_t count = ImageTokens(absl::Base64Escape(bytes));
+    const std::int64_t count =
+        ImageTokens(absl::Base64Escape(bytes), kAnthropic);
     EXPECT_GE(count, 1);
     EXPECT_LE(count, kImageTokensMax);
   }
@@ -207,16 +210,46 @@ TEST(ImageTokensTest, CountsPatchesOf28PixelsAfterScaling) {
            {{1, 0xffffffff}, 56},
            {{0xffffffff, 0xffffffff}, 1568},
        }) {
-    EXPECT_EQ(TokensOfImageSize(priced.size), priced.token_count)
+    EXPECT_EQ(TokensOfImageSize(priced.size, kAnthropic), priced.token_count)
         << priced.size.width << " by " << priced.size.height;
   }
 }
 
+TEST(ImageTokensTest, OpenaiCountsPatchesOf32PixelsAfterScaling) {
+  for (const Priced& priced : std::vector<Priced>{
+           {{1, 1}, 1},
+           {{32, 32}, 1},
+           {{33, 32}, 2},
+           {{1024, 1024}, 1024},
+           {{1280, 800}, 1000},
+           {{2048, 32}, 64},
+           {{4096, 64}, 64},
+           {{1600, 1600}, 2500},
+           {{2048, 2048}, 2500},
+           {{0xffffffff, 0xffffffff}, 2500},
+       }) {
+    EXPECT_EQ(TokensOfImageSize(priced.size, ImageFormula::kOpenai),
+              priced.token_count)
+        << priced.size.width << " by " << priced.size.height;
+  }
+}
+
+TEST(ImageTokensTest, GeminiCountsEveryPictureAlike) {
+  constexpr ImageFormula kGemini = ImageFormula::kGemini;
+  EXPECT_EQ(TokensOfImageSize({.width = 1, .height = 1}, kGemini), 1120);
+  EXPECT_EQ(ImageTokens(absl::Base64Escape(Png(640, 480)), kGemini), 1120);
+  EXPECT_EQ(ImageTokens("", kGemini), 1120);
+}
+
 TEST(ImageTokensTest, CountsAPictureByItsHeader) {
-  EXPECT_EQ(ImageTokens(absl::Base64Escape(Png(640, 480))), 23 * 18);
-  EXPECT_EQ(ImageTokens(absl::Base64Escape(Png(1, 0xffffffff))), 56);
-  EXPECT_EQ(ImageTokens("iVBORw0KGgo="), kUnknownImageTokens);
-  EXPECT_EQ(ImageTokens(""), kUnknownImageTokens);
+  const std::string png = absl::Base64Escape(Png(640, 480));
+  EXPECT_EQ(ImageTokens(png, kAnthropic), 23 * 18);
+  EXPECT_EQ(ImageTokens(png, ImageFormula::kOpenai), 20 * 15);
+  EXPECT_EQ(ImageTokens(absl::Base64Escape(Png(1, 0xffffffff)), kAnthropic),
+            56);
+  EXPECT_EQ(ImageTokens("iVBORw0KGgo=", kAnthropic), kUnknownImageTokens);
+  EXPECT_EQ(ImageTokens("", kAnthropic), kUnknownImageTokens);
+  EXPECT_EQ(ImageTokens("", ImageFormula::kOpenai), 2500);
 }
 
 TEST(ImageTokensTest, CountsAPdfByItsSize) {
@@ -225,9 +258,14 @@ TEST(ImageTokensTest, CountsAPdfByItsSize) {
     bytes.resize(size);
     return absl::Base64Escape(bytes);
   };
-  EXPECT_EQ(ImageTokens(pdf(900)), kPdfPageTokens);
-  EXPECT_EQ(ImageTokens(pdf(3 * kPdfPageBytes)), 4 * kPdfPageTokens);
-  EXPECT_EQ(ImageTokens(absl::StrCat("JVBERi", std::string(64 << 20, 'A'))),
+  EXPECT_EQ(ImageTokens(pdf(900), kAnthropic), kPdfPageTokens);
+  EXPECT_EQ(ImageTokens(pdf(900), ImageFormula::kOpenai), kPdfPageTokens);
+  EXPECT_EQ(ImageTokens(pdf(3 * kPdfPageBytes), kAnthropic),
+            4 * kPdfPageTokens);
+  EXPECT_EQ(ImageTokens(pdf(3 * kPdfPageBytes), ImageFormula::kGemini),
+            4 * 560);
+  EXPECT_EQ(ImageTokens(absl::StrCat("JVBERi", std::string(64 << 20, 'A')),
+                        kAnthropic),
             kPdfPagesMax * kPdfPageTokens);
 }
 

@@ -15,6 +15,9 @@ namespace clerestory {
 // model sees the string and not its spelling.
 enum class TextForm { kPlain, kJsonEscaped };
 
+// Whose rule says how many tokens a picture is.
+enum class ImageFormula { kAnthropic, kOpenai, kGemini };
+
 // Estimates how many tokens a model sees in a text. No model is asked: the
 // counts are integers that depend on the text alone, on any machine. Safe from
 // any thread.
@@ -30,10 +33,11 @@ class TokenCounter {
   virtual std::int64_t CountText(absl::string_view text,
                                  TextForm form) const = 0;
 
-  // The tokens of the picture or document whose data are `base64`, decoded only
-  // as far as its header, or of one of unknown size if that says nothing or
-  // `base64` is empty (it is given by reference).
-  virtual std::int64_t CountImage(absl::string_view base64) const = 0;
+  // The tokens by `formula` of the picture or document whose data are `base64`,
+  // decoded only as far as its header, or of one of unknown size if that says
+  // nothing or `base64` is empty (it is given by reference).
+  virtual std::int64_t CountImage(absl::string_view base64,
+                                  ImageFormula formula) const = 0;
 };
 
 }  // namespace clerestory
