@@ -194,7 +194,8 @@ class Reader {
     items_.push_back(std::move(item));
   }
 
-  // The later requests held a summary instead of what stands before it.
+  // The later requests held the summary, or the items of `replacement_history`,
+  // instead of what stands before it.
   void AddCompaction(const json::Value& record) {
     const std::int64_t line = file_.LineOf(record);
     Note(line, absl::StrCat("compaction ", ++compactions_,

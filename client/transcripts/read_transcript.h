@@ -24,7 +24,9 @@ std::vector<std::string> TranscriptSources();
 //
 // Valid: each transcript is a history that its provider accepts: every call is
 // answered before the next assistant message, every result answers a call. Only
-// the calls of the very last message may be open. Where the file is broken,
+// the calls of the very last message may be open. (In the Responses format each
+// item is a message: a call is answered somewhere behind it, and those that the
+// model made last may be open.) Where the file is broken,
 // calls without results, results without calls, and messages that this leaves
 // empty are dropped, with an issue each. Kinds that hold the provider's own
 // messages array (`anthropic`, `openai-chat`) are the exception: their messages

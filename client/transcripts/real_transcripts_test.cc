@@ -269,5 +269,18 @@ TEST(RealTranscriptsTest, AFileThatEndsAnywhereIsStillValid) {
   }
 }
 
+TEST(RealTranscriptsTest, ARecordFileThatEndsAnywhereIsStillValid) {
+  for (const auto& [name, path] : TranscriptFiles()) {
+    if (SourceOf(name) != "codex" && SourceOf(name) != "pi") continue;
+    SCOPED_TRACE(name);
+    const std::string contents = Contents(path);
+    for (std::size_t part = 1; part < 16; ++part) {
+      const auto result = ReadTranscript(
+          contents.substr(0, contents.size() * part / 16), SourceOf(name));
+      if (result.ok()) ExpectValid(*result);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace clerestory
