@@ -25,8 +25,7 @@ struct TranscriptMessage {
 
 // A session: the messages in the order in which the provider saw them.
 struct Transcript {
-  // The kind of file: `claude-code`, `anthropic`, `openai-chat`, `swe-agent` or
-  // `mini-swe-agent`.
+  // The kind of file: one of TranscriptSources().
   std::string source;
   // Which session of its file: "" if there is one only, else "#1", "#2", ...
   std::string name;
