@@ -22,9 +22,9 @@
 namespace clerestory {
 namespace {
 
-// The most that the attachments of a file may add to its messages. A small file
-// can name a large one many times.
-constexpr std::size_t kAttachedBytesMax = std::size_t{1} << 28;
+// How many times the size of its file the attachments may add to the messages.
+// A small file can name a large one many times.
+constexpr std::size_t kAttachedPerByte = 64;
 
 // Each sample is a session. Its `events`, which hold the raw requests, are not
 // read. Long strings are kept aside under `attachments` and stand in messages
@@ -34,6 +34,7 @@ class Reader {
   Reader(const TranscriptFile& file, ReadResult& result)
       : file_(file), result_(result) {
     model_ = file_.single()["eval"]["model"].string();
+    left_ = kAttachedPerByte * file_.single().raw().size();
   }
 
   void Read() {
@@ -141,7 +142,7 @@ class Reader {
   ReadResult& result_;
   std::string model_;
   // How many bytes of attachments may still be added.
-  std::size_t left_ = kAttachedBytesMax;
+  std::size_t left_ = 0;
 };
 
 bool IsInspect(const TranscriptFile& file) {

@@ -148,15 +148,16 @@ TEST(InspectTest, APictureInAResultIsLeftOut) {
 }
 
 TEST(InspectTest, ManyReferencesToALargeAttachmentAreBounded) {
+  const std::string text(std::size_t{1} << 16, 'x');
   const std::vector<std::string> messages(
-      40, R"({"role":"user","content":"attachment://a1"})");
+      100, R"({"role":"user","content":"attachment://a1"})");
   const ReadResult result = ReadSamples(
-      {Sample(messages,
-              absl::StrCat(R"({"a1":")", std::string(std::size_t{1} << 23, 'x'),
-                           R"("})"))});
-  EXPECT_EQ(Messages(result).size(), 40);
-  EXPECT_EQ(Messages(result).back(), Said("user", "attachment://a1"));
-  EXPECT_EQ(result.issues.size(), 9);
+      {Sample(messages, absl::StrCat(R"({"a1":")", text, R"("})"))});
+  ASSERT_EQ(Messages(result).size(), 100);
+  // Sixty-four times the file is a little more than that of the text.
+  EXPECT_EQ(Messages(result)[63], Said("user", text));
+  EXPECT_EQ(Messages(result)[99], Said("user", "attachment://a1"));
+  EXPECT_FALSE(result.issues.empty());
 }
 
 }  // namespace

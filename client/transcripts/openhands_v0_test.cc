@@ -75,7 +75,7 @@ std::string Message(absl::string_view source, absl::string_view text) {
 }
 
 // A run of `ls`, as OpenHands records it itself.
-std::string Run(absl::string_view more = "") {
+std::string Ran(absl::string_view more = "") {
   return absl::StrCat(
       R"({"source":"agent","action":"run","args":{"command":"ls",)",
       R"("thought":"see","hidden":false})", more, "}");
@@ -106,7 +106,7 @@ TEST(OpenhandsV0Test, CallsAreTakenFromTheResponseOfTheModel) {
       {R"({"id":0,"source":"agent","action":"system",)"
        R"("args":{"content":"s","tools":[]}})",
        Message("user", "fix"),
-       Run(absl::StrCat(R"(,"id":7,"timestamp":"2025-01-20T20:29:35.5")",
+       Ran(absl::StrCat(R"(,"id":7,"timestamp":"2025-01-20T20:29:35.5")",
                         Metadata("r1", "t1", {call}))),
        Observation("run", "out", R"(,"cause":7)"), Message("agent", "done")});
   EXPECT_THAT(
@@ -124,9 +124,9 @@ TEST(OpenhandsV0Test, CallsOfOneResponseAreOneAnswer) {
                                           Call("t2", "b", "{}")};
   const ReadResult result =
       ReadEvents({Message("user", "fix"),
-                  Run(absl::StrCat(R"(,"id":1)", Metadata("r1", "t1", calls))),
+                  Ran(absl::StrCat(R"(,"id":1)", Metadata("r1", "t1", calls))),
                   Observation("run", "1", R"(,"cause":1)"),
-                  Run(absl::StrCat(R"(,"id":3)", Metadata("r1", "t2", calls))),
+                  Ran(absl::StrCat(R"(,"id":3)", Metadata("r1", "t2", calls))),
                   Observation("run", "2", R"(,"cause":3)")});
   EXPECT_THAT(Messages(result),
               ElementsAre(Said("user", "fix"), Answer(R"("said")", calls),
@@ -135,7 +135,7 @@ TEST(OpenhandsV0Test, CallsOfOneResponseAreOneAnswer) {
 
 TEST(OpenhandsV0Test, WithoutAResponseTheActionIsTheCall) {
   const ReadResult result =
-      ReadEvents({Message("user", "fix"), Run(R"(,"id":1)"),
+      ReadEvents({Message("user", "fix"), Ran(R"(,"id":1)"),
                   Observation("run", "out", R"(,"id":2,"cause":1)")});
   EXPECT_THAT(Messages(result),
               ElementsAre(Said("user", "fix"),
@@ -145,9 +145,9 @@ TEST(OpenhandsV0Test, WithoutAResponseTheActionIsTheCall) {
 
 TEST(OpenhandsV0Test, FilesWithoutIdsArePairedByOrder) {
   const ReadResult result = ReadEvents(
-      {Message("user", "fix"), Run(), Observation("agent_state_changed", ""),
+      {Message("user", "fix"), Ran(), Observation("agent_state_changed", ""),
        Observation("run", "1"),
-       absl::StrCat("[", Run(), ",", Observation("error", "2"), "]")});
+       absl::StrCat("[", Ran(), ",", Observation("error", "2"), "]")});
   EXPECT_THAT(Messages(result),
               ElementsAre(Said("user", "fix"),
                           Answer(R"("see")", {Call("call_1", "run", kLs)}),
@@ -168,7 +168,7 @@ TEST(OpenhandsV0Test, TheStateOfTheAgentIsNotForTheModel) {
       {R"({"id":0,"action":"change_agent_state","args":{}})",
        Observation("null", "", R"(,"cause":0)"), Message("user", "fix"),
        R"({"id":2,"source":"user","action":"recall","args":{}})",
-       Run(R"(,"id":3)"), Observation("recall", "x", R"(,"cause":2)"),
+       Ran(R"(,"id":3)"), Observation("recall", "x", R"(,"cause":2)"),
        Observation("run", "out", R"(,"cause":3)")});
   EXPECT_EQ(Messages(result).size(), 3);
   EXPECT_THAT(result.issues, IsEmpty());
@@ -190,7 +190,7 @@ TEST(OpenhandsV0Test, AnInstanceIsASession) {
 
 TEST(OpenhandsV0Test, WhatCannotBeSentIsLeftOutWithAnIssue) {
   const ReadResult result =
-      ReadEvents({Message("user", "fix"), Run(),
+      ReadEvents({Message("user", "fix"), Ran(),
                   R"({"source":"user","action":"run","args":{"command":"ls"}})",
                   R"({"action":"condensation","args":{}})", R"({"x":1})",
                   Message("user", "go on"), Observation("run", "late")});
