@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "client/transcripts/transcript.h"
+#include "server/base/time.h"
 #include "server/json/document.h"
 
 namespace clerestory {
@@ -28,9 +29,10 @@ ChatCall CommandCall(const std::string& id, absl::string_view tool,
                                json::Quote(arguments), "}}")};
 }
 
-void ChatHistory::AddMessage(std::string bytes) {
+void ChatHistory::AddMessage(std::string bytes, TimeMicros time) {
   Flush(/*keep_open_calls=*/false);
-  transcript_.messages.emplace_back().bytes = std::move(bytes);
+  transcript_.messages.push_back(
+      {.bytes = std::move(bytes), .time = time, .model = ""});
 }
 
 void ChatHistory::AddAnswer(ChatAnswer answer) {
@@ -43,7 +45,7 @@ void ChatHistory::AddAnswer(ChatAnswer answer) {
 }
 
 void ChatHistory::AddResult(std::int64_t line, const std::string& id,
-                            std::string bytes) {
+                            std::string bytes, TimeMicros time) {
   const auto call = open_calls_.find(id);
   if (call == open_calls_.end()) {
     issues_.push_back({line, absl::StrCat("a result for ", id,
@@ -52,7 +54,7 @@ void ChatHistory::AddResult(std::int64_t line, const std::string& id,
   }
   is_answered_[call->second] = true;
   open_calls_.erase(call);
-  results_.push_back(std::move(bytes));
+  results_.push_back({.bytes = std::move(bytes), .time = time, .model = ""});
 }
 
 void ChatHistory::Finish() { Flush(/*keep_open_calls=*/results_.empty()); }
@@ -84,8 +86,8 @@ void ChatHistory::Flush(bool keep_open_calls) {
                                     .time = waiting_->time,
                                     .model = waiting_->model});
   }
-  for (std::string& result : results_) {
-    transcript_.messages.emplace_back().bytes = std::move(result);
+  for (TranscriptMessage& result : results_) {
+    transcript_.messages.push_back(std::move(result));
   }
   results_.clear();
   open_calls_.clear();

@@ -50,10 +50,11 @@ class ChatHistory {
       : transcript_(transcript), issues_(issues) {}
 
   // Adds a message that is neither an answer with calls nor a result.
-  void AddMessage(std::string bytes);
+  void AddMessage(std::string bytes, TimeMicros time = 0);
   void AddAnswer(ChatAnswer answer);
   // Adds the tool message `bytes` as the result of the call `id`.
-  void AddResult(std::int64_t line, const std::string& id, std::string bytes);
+  void AddResult(std::int64_t line, const std::string& id, std::string bytes,
+                 TimeMicros time = 0);
   // To be called once, at the end.
   void Finish();
 
@@ -66,7 +67,7 @@ class ChatHistory {
   std::vector<ReadIssue>& issues_;
   std::optional<ChatAnswer> waiting_;
   // Of the answer that waits; as they came.
-  std::vector<std::string> results_;
+  std::vector<TranscriptMessage> results_;
   std::vector<bool> is_answered_;
   std::multimap<std::string, std::size_t> open_calls_;
 };

@@ -40,6 +40,20 @@ extern const Importer kMiniSweAgentImporter;
 extern const Importer kAnthropicImporter;
 extern const Importer kOpenaiChatImporter;
 
+// Event streams of OpenHands before its SDK: an array of events, or the
+// `history` of each instance in an `output.jsonl`.
+extern const Importer kOpenhandsV0Importer;
+// Events of the OpenHands SDK: a file for each in a folder, or one per line.
+extern const Importer kOpenhandsV1Importer;
+// `trajectory.json` files of Trae.
+extern const Importer kTraeImporter;
+// Evaluation logs of Inspect, as JSON.
+extern const Importer kInspectImporter;
+// Messages as LangChain writes them: constructor objects.
+extern const Importer kLangchainImporter;
+// Trajectories in the Agent Trajectory Interchange Format, versions 1.x.
+extern const Importer kAtifImporter;
+
 }  // namespace clerestory
 
 #endif  // CLERESTORY_CLIENT_TRANSCRIPTS_IMPORTER_H_

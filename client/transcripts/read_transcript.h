@@ -40,10 +40,14 @@ std::vector<std::string> TranscriptSources();
 absl::StatusOr<ReadResult> ReadTranscript(absl::string_view contents,
                                           absl::string_view source);
 
-// Reads the file `path` in the same way.
+// Reads the file `path` in the same way. If it is a folder, its regular files
+// `*.json` are read, sorted by name, as if each were a line of one file; in
+// issues a line is then the number of a file. Other files and folders in it are
+// ignored.
 //
 // Returns INVALID_ARGUMENT with kFieldInvalid and field `path` if it cannot be
-// read, and else what ReadTranscript returns.
+// read, or is a folder without such files, with more than 20,000 of them, or
+// with more than 1 GiB in them; and else what ReadTranscript returns.
 absl::StatusOr<ReadResult> ReadTranscriptFile(const std::string& path,
                                               absl::string_view source);
 

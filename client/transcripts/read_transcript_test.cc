@@ -3,7 +3,9 @@
 
 #include "client/transcripts/read_transcript.h"
 
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -44,6 +46,12 @@ TEST(ReadTranscriptTest, SourcesAreNamedInTheOrderOfTrial) {
                           "cline",           //
                           "swe-agent",       //
                           "mini-swe-agent",  //
+                          "openhands-v0",    //
+                          "openhands-v1",    //
+                          "trae",            //
+                          "inspect",         //
+                          "langchain",       //
+                          "atif",            //
                           "anthropic",       //
                           "openai-chat"));
 }
@@ -77,7 +85,8 @@ TEST(ReadTranscriptTest, ASourceThatIsAskedForIsNotGuessed) {
   EXPECT_EQ(as_anthropic->transcripts[0].source, "anthropic");
   for (const absl::string_view source :
        {"claude-code", "codex", "pi", "gemini", "cline", "swe-agent",
-        "mini-swe-agent"}) {
+        "mini-swe-agent", "openhands-v0", "openhands-v1", "trae", "inspect",
+        "langchain", "atif"}) {
     ExpectRefused(ReadTranscript(kChat, source), "contents",
                   absl::StrCat("no messages of kind ", source));
   }
@@ -106,10 +115,76 @@ TEST(ReadTranscriptTest, AFileIsReadLikeItsContents) {
 }
 
 TEST(ReadTranscriptTest, AFileThatCannotBeReadIsRefused) {
-  for (const std::string& path :
-       {::testing::TempDir(), ::testing::TempDir() + "/no-such-file"}) {
-    ExpectRefused(ReadTranscriptFile(path, "auto"), "path", "can be read");
+  ExpectRefused(
+      ReadTranscriptFile(::testing::TempDir() + "/no-such-file", "auto"),
+      "path", "can be read");
+}
+
+// A folder that is there as long as this.
+class Folder {
+ public:
+  Folder()
+      : path_(std::filesystem::path(::testing::TempDir()) /
+              "read_transcript_test_folder") {
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directory(path_);
   }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  void Write(const std::string& name, absl::string_view contents) const {
+    std::ofstream(path_ / name) << contents;
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(ReadTranscriptTest, AFolderIsReadAsItsJsonFilesInTheOrderOfTheirNames) {
+  const Folder folder;
+  folder.Write("2.json", "{\"role\":\"user\",\r\n \"content\":\"b\"}\n");
+  folder.Write("1.json", R"({"role":"user","content":"a"})");
+  folder.Write("3.json", "{\n");
+  folder.Write("4.txt", R"({"role":"user","content":"c"})");
+  std::filesystem::create_directory(folder.path() / "5.json");
+  const auto result = ReadTranscriptFile(folder.path().string(), "auto");
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_THAT(result->transcripts.at(0).messages, SizeIs(2));
+  EXPECT_EQ(result->transcripts[0].messages[0].bytes,
+            R"({"role":"user","content":"a"})");
+  EXPECT_EQ(result->transcripts[0].messages[1].bytes,
+            "{\"role\":\"user\",   \"content\":\"b\"}");
+  ASSERT_THAT(result->issues, SizeIs(1));
+  EXPECT_EQ(result->issues[0].line, 3);
+}
+
+TEST(ReadTranscriptTest, AFolderWithoutJsonFilesIsRefused) {
+  const Folder folder;
+  folder.Write("a.txt", kChat);
+  ExpectRefused(ReadTranscriptFile(folder.path().string(), "auto"), "path",
+                "a folder without .json files");
+}
+
+TEST(ReadTranscriptTest, AFolderWithTooManyFilesIsRefused) {
+  const Folder folder;
+  folder.Write("0.json", "");
+  for (int i = 1; i <= 20'000; ++i) {
+    std::filesystem::create_hard_link(folder.path() / "0.json",
+                                      folder.path() / absl::StrCat(i, ".json"));
+  }
+  ExpectRefused(ReadTranscriptFile(folder.path().string(), "auto"), "path",
+                "more than 20000 .json files");
+}
+
+TEST(ReadTranscriptTest, AFolderWithTooManyBytesIsRefusedUnread) {
+  const Folder folder;
+  folder.Write("a.json", "");
+  std::filesystem::resize_file(folder.path() / "a.json",
+                               (std::uintmax_t{1} << 30) + 1);
+  ExpectRefused(ReadTranscriptFile(folder.path().string(), "auto"), "path",
+                "more than 1073741824 bytes");
 }
 
 }  // namespace

@@ -36,8 +36,11 @@ constexpr absl::string_view kFixture = CLERESTORY_SOURCE_DIR
 // 6 of the 125 in m-claude-87-identical-repeats have no result, and the history
 // of demo-ctf-babyencryption lacks one of its 16 steps. Of pi's 454 calls 6
 // have no result, 5 of them in aborted answers; of the 6 in the schema fixture
-// of Codex, a search for tools has none. In the files of Codex each item is a
-// message, and `answers` are those with text.
+// of Codex, a search for tools has none. Where there are more calls than
+// results, the last is open: a `finish` in two of the instances of
+// v0-multi-swe-output and in atif-openhands-hello-world, a `task_done` in
+// trae-sonnet45-cjk. In the files of Codex each item is a message, and
+// `answers` are those with text.
 struct Expected {
   std::int64_t sessions = 1;
   std::int64_t messages = 0;
@@ -130,17 +133,38 @@ const std::map<std::string, Expected>& ExpectedByFile() {
        {.messages = 28, .answers = 13, .calls = 13, .results = 13}},
       {"swe-agent/swesmith-pandas-53652-37steps.traj",
        {.messages = 76, .answers = 37, .calls = 37, .results = 37}},
+      {"openhands/v0-basic-gui-mode-events.json",
+       {.messages = 10, .answers = 5, .calls = 4, .results = 4}},
+      {"openhands/v0-multi-swe-output-3-instances.jsonl",
+       {.sessions = 3,
+        .messages = 216,
+        .answers = 105,
+        .calls = 105,
+        .results = 103}},
+      {"openhands/v1-cli-events-case-a",
+       {.messages = 14, .answers = 6, .calls = 3, .results = 3}},
+      {"other/trae-gpt4o-62-identical-repeats.trajectory.json",
+       {.messages = 143, .answers = 70, .calls = 71, .results = 71}},
+      {"other/trae-sonnet45-cjk.trajectory.json",
+       {.messages = 132, .answers = 65, .calls = 65, .results = 64}},
+      {"other/inspect-ai-gpt4o-mini-browser.eval.json",
+       {.messages = 10, .answers = 5, .calls = 4, .results = 4}},
+      {"other/langchain-deepagents-messages.json",
+       {.messages = 6, .answers = 3, .calls = 2, .results = 2}},
+      {"other/atif-openhands-hello-world.trajectory.json",
+       {.messages = 7, .answers = 2, .calls = 2, .results = 1}},
   };
   return expected;
 }
 
 // The kind of the file `name`: its folder, or the first word of the file's name
-// if the folder is `other`.
+// if the folder is of mixed kinds.
 std::string SourceOf(const std::string& name) {
   const std::string folder = name.substr(0, name.find('/'));
-  if (folder != "other") return folder;
   const std::string file = name.substr(folder.size() + 1);
-  return file.substr(0, file.find('-'));
+  const std::string first = file.substr(0, file.find('-'));
+  if (folder == "other") return first;
+  return folder == "openhands" ? absl::StrCat(folder, "-", first) : folder;
 }
 
 std::string Contents(const std::filesystem::path& path) {
@@ -161,17 +185,17 @@ std::filesystem::path TranscriptsFolder() {
                                                : std::filesystem::path();
 }
 
-// The files of the folder by their path in it.
+// The transcripts of the folder by their path in it: files, and folders of
+// events.
 std::map<std::string, std::filesystem::path> TranscriptFiles() {
   std::map<std::string, std::filesystem::path> files;
   const std::filesystem::path folder = TranscriptsFolder();
   if (folder.empty()) return files;
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(folder)) {
-    const std::string name =
-        std::filesystem::relative(entry.path(), folder).string();
-    if (entry.is_regular_file() && name != "INDEX.md") {
-      files.emplace(name, entry.path());
+  for (const auto& kind : std::filesystem::directory_iterator(folder)) {
+    if (!kind.is_directory()) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(kind.path())) {
+      files.emplace(std::filesystem::relative(entry.path(), folder).string(),
+                    entry.path());
     }
   }
   return files;

@@ -25,7 +25,7 @@ struct TranscriptMessage {
 
 // A session: the messages in the order in which the provider saw them.
 struct Transcript {
-  // The kind of file, one of TranscriptSources.
+  // The kind of file: one of TranscriptSources().
   std::string source;
   // Which session of its file: "" if there is one only, else "#1", "#2", ...
   std::string name;

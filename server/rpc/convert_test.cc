@@ -84,7 +84,7 @@ TEST(ConvertTest, ModelsAreAcceptedUpToTheirLength) {
 }
 
 TEST(ConvertTest, FormatsAreEqualNumberByNumber) {
-  ASSERT_EQ(v1::Format_descriptor()->value_count(), 3);
+  ASSERT_EQ(v1::Format_descriptor()->value_count(), 6);
   EXPECT_EQ(static_cast<int>(Format::kUnspecified), v1::FORMAT_UNSPECIFIED);
   EXPECT_EQ(static_cast<int>(Format::kAnthropicMessages),
             v1::FORMAT_ANTHROPIC_MESSAGES);
@@ -92,7 +92,10 @@ TEST(ConvertTest, FormatsAreEqualNumberByNumber) {
   EXPECT_EQ(*ToFormat(v1::FORMAT_ANTHROPIC_MESSAGES),
             Format::kAnthropicMessages);
   EXPECT_EQ(*ToFormat(v1::FORMAT_OPENAI_CHAT), Format::kOpenaiChat);
-  for (const int unknown : {0, 3, -1, 1000}) {
+  EXPECT_EQ(*ToFormat(v1::FORMAT_OPENAI_RESPONSES), Format::kOpenaiResponses);
+  EXPECT_EQ(*ToFormat(v1::FORMAT_GEMINI), Format::kGemini);
+  EXPECT_EQ(*ToFormat(v1::FORMAT_BEDROCK_CONVERSE), Format::kBedrockConverse);
+  for (const int unknown : {0, 6, -1, 1000}) {
     EXPECT_THAT(ToFormat(static_cast<v1::Format>(unknown)),
                 IsRefusedAs("format"))
         << unknown;

@@ -104,7 +104,8 @@ TEST(RecordCodecTest, EveryEnumeratorComesBack) {
     EXPECT_EQ(std::get<SessionClosed>(*decoded), closed);
   }
   for (const Format format : {Format::kUnspecified, Format::kAnthropicMessages,
-                              Format::kOpenaiChat}) {
+                              Format::kOpenaiChat, Format::kOpenaiResponses,
+                              Format::kGemini, Format::kBedrockConverse}) {
     SessionHeader header = OpenHeader(kKey);
     header.format = format;
     const auto decoded = DecodeHeader(EncodeHeader(header), kKey);
@@ -196,10 +197,10 @@ TEST(RecordCodecTest, AnUnknownEnumeratorIsDamage) {
   // A ViewServed of break reason 5, and of -1.
   EXPECT_THAT(Decode(Hex("12023805")), IsOk());
   EXPECT_THAT(Decode(Hex("120b38ffffffffffffffffff01")), kCorrupt);
-  // A header of format 2, and of 3; of outcome 3, and of 4.
+  // A header of format 5, and of 6; of outcome 3, and of 4.
   const SessionKey key = {"t", "s"};
-  EXPECT_THAT(DecodeHeader(Hex("0a01741201731802"), key), IsOk());
-  EXPECT_THAT(DecodeHeader(Hex("0a01741201731803"), key), kCorrupt);
+  EXPECT_THAT(DecodeHeader(Hex("0a01741201731805"), key), IsOk());
+  EXPECT_THAT(DecodeHeader(Hex("0a01741201731806"), key), kCorrupt);
   EXPECT_THAT(DecodeHeader(Hex("0a01741201733003"), key), IsOk());
   EXPECT_THAT(DecodeHeader(Hex("0a01741201733004"), key), kCorrupt);
 }
