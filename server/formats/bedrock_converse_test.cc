@@ -178,7 +178,7 @@ TEST(BedrockConverseTest, ResultsOfManyBlocksAreMeasuredAsOne) {
   EXPECT_EQ(result.image_count, 1);
   EXPECT_EQ(result.document_count, 1);
   EXPECT_EQ(result.line_count, 3);
-  EXPECT_EQ(result.token_count, 5'000 + 16 + 5'000'000 + 3'000 + 1 + 19 - 1);
+  EXPECT_EQ(result.token_count, 5'000 + 16 + 5'000'000 + 3'000 + 1 + 19);
 }
 
 TEST(BedrockConverseTest, AResultIsMaskedByOneTextBlock) {
