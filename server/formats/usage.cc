@@ -146,30 +146,102 @@ absl::StatusOr<Usage> AnthropicUsage(const Part& part) {
   return sum;
 }
 
-// --- OpenAI (openai-python, types/completion_usage.py, 2026-08) --------------
+// --- OpenAI (openai-python, types/completion_usage.py and
+// types/responses/response_usage.py, 2026-08)
+// -----------------------------------
 
-absl::StatusOr<Usage> OpenaiUsage(const Part& part) {
+// How the tokens of a request and of its answer are called: their details have
+// the same names.
+struct OpenaiNames {
+  absl::string_view input;
+  absl::string_view output;
+};
+
+constexpr OpenaiNames kChatNames = {"prompt_tokens", "completion_tokens"};
+constexpr OpenaiNames kResponsesNames = {"input_tokens", "output_tokens"};
+
+// What of `input`, which is `part[name]`, was neither read from a cache nor
+// written to it.
+absl::StatusOr<Count> Uncached(const Part& part, absl::string_view name,
+                               const Count& input, const Usage& usage) {
+  if (!input.has_value()) return Count();
+  const std::int64_t uncached =
+      *input - usage.cache_read.value_or(0) - usage.cache_write.value_or(0);
+  if (uncached < 0) {
+    return InvalidUsage(absl::StrCat(part.path, ".", name),
+                        "fewer than the cached and written ones among them");
+  }
+  return Count(uncached);
+}
+
+absl::StatusOr<Usage> OpenaiUsage(const Part& part, const OpenaiNames& names) {
   Usage usage;
-  CLERESTORY_ASSIGN_OR_RETURN(const Count prompt,
-                              CountAt(part, "prompt_tokens"));
-  CLERESTORY_ASSIGN_OR_RETURN(const Part details,
-                              PartAt(part, "prompt_tokens_details"));
+  CLERESTORY_ASSIGN_OR_RETURN(const Count input, CountAt(part, names.input));
+  CLERESTORY_ASSIGN_OR_RETURN(
+      const Part details, PartAt(part, absl::StrCat(names.input, "_details")));
   CLERESTORY_ASSIGN_OR_RETURN(usage.cache_read,
                               CountAt(details, "cached_tokens"));
   CLERESTORY_ASSIGN_OR_RETURN(usage.cache_write,
                               CountAt(details, "cache_write_tokens"));
-  if (prompt.has_value()) {
-    usage.input_uncached =
-        *prompt - usage.cache_read.value_or(0) - usage.cache_write.value_or(0);
-    if (*usage.input_uncached < 0) {
-      return InvalidUsage(absl::StrCat(part.path, ".prompt_tokens"),
-                          "fewer than the cached and written ones among them");
-    }
-  }
-  CLERESTORY_ASSIGN_OR_RETURN(usage.output, CountAt(part, "completion_tokens"));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.input_uncached,
+                              Uncached(part, names.input, input, usage));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.output, CountAt(part, names.output));
+  CLERESTORY_ASSIGN_OR_RETURN(
+      usage.reasoning, CountAt(part, absl::StrCat(names.output, "_details"),
+                               "reasoning_tokens"));
+  return usage;
+}
+
+// --- Gemini (python-genai, types.py, usageMetadata, 2026-08) -----------------
+
+// The count `camel`, or `snake` as the client library spells it.
+absl::StatusOr<Count> CountAtEither(const Part& part, absl::string_view camel,
+                                    absl::string_view snake) {
+  return CountAt(part, IsAbsent(part.object[camel]) ? snake : camel);
+}
+
+// The prompt holds what was cached and not what tools brought; the candidates
+// leave out the thoughts.
+absl::StatusOr<Usage> GeminiUsage(const Part& part) {
+  Usage usage;
+  CLERESTORY_ASSIGN_OR_RETURN(
+      const Count prompt,
+      CountAtEither(part, "promptTokenCount", "prompt_token_count"));
+  CLERESTORY_ASSIGN_OR_RETURN(const Count tools,
+                              CountAtEither(part, "toolUsePromptTokenCount",
+                                            "tool_use_prompt_token_count"));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.cache_read,
+                              CountAtEither(part, "cachedContentTokenCount",
+                                            "cached_content_token_count"));
+  CLERESTORY_ASSIGN_OR_RETURN(
+      usage.input_uncached,
+      Uncached(part, "promptTokenCount", Sum(prompt, tools), usage));
+  CLERESTORY_ASSIGN_OR_RETURN(
+      const Count candidates,
+      CountAtEither(part, "candidatesTokenCount", "candidates_token_count"));
   CLERESTORY_ASSIGN_OR_RETURN(
       usage.reasoning,
-      CountAt(part, "completion_tokens_details", "reasoning_tokens"));
+      CountAtEither(part, "thoughtsTokenCount", "thoughts_token_count"));
+  usage.output = Sum(candidates, usage.reasoning);
+  CLERESTORY_RETURN_IF_ERROR(CheckCount(
+      usage.input_uncached, absl::StrCat(part.path, ".promptTokenCount")));
+  CLERESTORY_RETURN_IF_ERROR(CheckCount(
+      usage.output, absl::StrCat(part.path, ".candidatesTokenCount")));
+  return usage;
+}
+
+// --- Bedrock (botocore, bedrock-runtime, TokenUsage, 2026-08) ----------------
+
+// The input leaves out what was cached, as Anthropic's does.
+absl::StatusOr<Usage> BedrockUsage(const Part& part) {
+  Usage usage;
+  CLERESTORY_ASSIGN_OR_RETURN(usage.input_uncached,
+                              CountAt(part, "inputTokens"));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.cache_read,
+                              CountAt(part, "cacheReadInputTokens"));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.cache_write,
+                              CountAt(part, "cacheWriteInputTokens"));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.output, CountAt(part, "outputTokens"));
   return usage;
 }
 
@@ -189,8 +261,20 @@ absl::StatusOr<Usage> ParseUsage(Format format, absl::string_view json) {
   if (!root.object.is_object()) {
     return InvalidUsage(root.path, "expected a JSON object");
   }
-  return format == Format::kAnthropicMessages ? AnthropicUsage(root)
-                                              : OpenaiUsage(root);
+  switch (format) {
+    case Format::kUnspecified:
+    case Format::kAnthropicMessages:
+      break;
+    case Format::kOpenaiChat:
+      return OpenaiUsage(root, kChatNames);
+    case Format::kOpenaiResponses:
+      return OpenaiUsage(root, kResponsesNames);
+    case Format::kGemini:
+      return GeminiUsage(root);
+    case Format::kBedrockConverse:
+      return BedrockUsage(root);
+  }
+  return AnthropicUsage(root);
 }
 
 absl::Status CheckUsage(const Usage& usage) {

@@ -14,16 +14,17 @@ namespace clerestory {
 
 // Returns what the usage object `json` of a provider that speaks `format` says
 // in our classes, between which the vendors draw different lines: Anthropic's
-// input tokens leave out what was cached, OpenAI's hold it. Where Anthropic
-// gives `iterations`, they are summed, since the totals beside them leave out
+// and Bedrock's input tokens leave out what was cached, OpenAI's and Gemini's
+// hold it; Gemini's answer leaves out the thoughts. Where Anthropic gives
+// `iterations`, they are summed, since the totals beside them leave out
 // compaction.
 //
 // What is absent or null stays absent. Unknown fields are passed over.
 //
 // Returns INVALID_ARGUMENT with kUsageInvalid and the metadata `field`
 // ("usage", "usage.output_tokens") if `json` is no object, if a known field is
-// not of its type, or negative, fractional or above kTokensMax, and if OpenAI's
-// prompt tokens are fewer than the cached ones among them.
+// not of its type, or negative, fractional or above kTokensMax, and if the
+// input tokens of OpenAI or Gemini are fewer than the cached ones among them.
 //
 // Pure. REQUIRES: `format` is not kUnspecified.
 absl::StatusOr<Usage> ParseUsage(Format format, absl::string_view json);

@@ -26,7 +26,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr Format kFormats[] = {Format::kAnthropicMessages, Format::kOpenaiChat};
+constexpr Format kFormats[] = {Format::kAnthropicMessages, Format::kOpenaiChat,
+                               Format::kOpenaiResponses, Format::kGemini,
+                               Format::kBedrockConverse};
 
 // A usage in its fields' order; -1 is absent.
 Usage UsageOf(std::int64_t input_uncached, std::int64_t cache_read,
@@ -157,6 +159,60 @@ TEST(UsageTest, OpenaisPromptIsNoSmallerThanItsParts) {
 }
 
 // --- both ------------------------------------------------------------------
+
+// --- the others -------------------------------------------------------------
+
+TEST(UsageTest, ReadsThatOfResponses) {
+  EXPECT_EQ(Parse(Format::kOpenaiResponses,
+                  R"({"input_tokens":100,"input_tokens_details":)"
+                  R"({"cached_tokens":70,"cache_write_tokens":10},)"
+                  R"("output_tokens":9,"output_tokens_details":)"
+                  R"({"reasoning_tokens":4},"total_tokens":109})"),
+            UsageOf(20, 70, 10, 9, 4));
+  EXPECT_EQ(FieldOf(Format::kOpenaiResponses,
+                    R"({"input_tokens":1,"input_tokens_details":)"
+                    R"({"cached_tokens":2}})"),
+            "usage.input_tokens");
+}
+
+TEST(UsageTest, ReadsGeminis) {
+  EXPECT_EQ(Parse(Format::kGemini,
+                  R"({"promptTokenCount":100,"toolUsePromptTokenCount":5,)"
+                  R"("cachedContentTokenCount":70,"candidatesTokenCount":9,)"
+                  R"("thoughtsTokenCount":4,"totalTokenCount":118})"),
+            UsageOf(35, 70, -1, 13, 4));
+  // Nothing but thoughts.
+  EXPECT_EQ(Parse(Format::kGemini,
+                  R"({"prompt_token_count":8,"candidates_token_count":null,)"
+                  R"("thoughts_token_count":4})"),
+            UsageOf(8, -1, -1, 4, 4));
+  EXPECT_EQ(Parse(Format::kGemini, "{}"), UsageOf(-1, -1, -1, -1, -1));
+  EXPECT_EQ(FieldOf(Format::kGemini,
+                    R"({"promptTokenCount":1,"cachedContentTokenCount":2})"),
+            "usage.promptTokenCount");
+  EXPECT_EQ(FieldOf(Format::kGemini, R"({"thoughtsTokenCount":-1})"),
+            "usage.thoughtsTokenCount");
+  const std::string most = absl::StrCat(kTokensMax);
+  EXPECT_EQ(FieldOf(Format::kGemini,
+                    absl::StrCat(R"({"promptTokenCount":)", most,
+                                 R"(,"toolUsePromptTokenCount":1})")),
+            "usage.promptTokenCount");
+  EXPECT_EQ(
+      FieldOf(Format::kGemini, absl::StrCat(R"({"candidatesTokenCount":)", most,
+                                            R"(,"thoughtsTokenCount":1})")),
+      "usage.candidatesTokenCount");
+}
+
+TEST(UsageTest, ReadsBedrocks) {
+  EXPECT_EQ(Parse(Format::kBedrockConverse,
+                  R"({"inputTokens":20,"cacheReadInputTokens":70,)"
+                  R"("cacheWriteInputTokens":10,"cacheDetails":)"
+                  R"([{"ttl":"5m","inputTokens":10}],"outputTokens":9,)"
+                  R"("totalTokens":109})"),
+            UsageOf(20, 70, 10, 9, -1));
+  EXPECT_EQ(FieldOf(Format::kBedrockConverse, R"({"outputTokens":"9"})"),
+            "usage.outputTokens");
+}
 
 TEST(UsageTest, WhatIsAbsentOrNullStaysAbsent) {
   for (const Format format : kFormats) {
