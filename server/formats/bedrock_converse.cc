@@ -27,8 +27,7 @@ namespace {
 
 // Members of the unions ContentBlock and ToolResultContentBlock (botocore,
 // bedrock-runtime 2023-09-30, 2026-08), as far as they are told apart here. All
-// others, `citationsContent` and `guardContent` among them, are passed on
-// untouched.
+// others, `citationsContent` among them, are passed on untouched.
 enum class Block {
   kText,
   kToolUse,
@@ -37,6 +36,7 @@ enum class Block {
   kImage,
   kDocument,
   kMedia,
+  kGuard,
   kCachePoint,
   kOther,
 };
@@ -55,6 +55,7 @@ constexpr BlockRule kBlocks[] = {
     {"document", Block::kDocument},
     {"video", Block::kMedia},
     {"audio", Block::kMedia},
+    {"guardContent", Block::kGuard},
     {"cachePoint", Block::kCachePoint},
 };
 
@@ -110,6 +111,11 @@ std::int64_t BlockTokens(const json::Value& block, const Member& member,
       return DocumentTokens(value, counter);
     case Block::kMedia:
       return MediaTokens(value["source"]["bytes"]);
+    case Block::kGuard:
+      return value["image"].is_object()
+                 ? ImageTokens(value["image"]["source"]["bytes"],
+                               ImageFormula::kAnthropic, counter)
+                 : StringTokens(value["text"]["text"], counter);
     case Block::kCachePoint:
       return 0;
     case Block::kToolUse:

@@ -103,11 +103,13 @@ TEST(BedrockConverseTest, BlocksCountByWhatTheyAre) {
       R"({"document":{"name":"a","source":{"content":[{}]}}},)"
       R"({"video":{"format":"mp4","source":{"bytes":"AAAA"}}},)"
       R"({"audio":{"format":"wav","source":{"s3Location":{}}}},)"
-      R"({"cachePoint":{"type":"default"}},{"guardContent":{}},{})"));
+      R"({"guardContent":{"image":{"source":{"bytes":"iVBO"}}}},)"
+      R"({"guardContent":{"text":{"text":"ab"}}},)"
+      R"({"cachePoint":{"type":"default"}},{"citationsContent":{}},{})"));
   EXPECT_EQ(parsed.image_count, 2);
-  EXPECT_EQ(parsed.part_count, 11);
+  EXPECT_EQ(parsed.part_count, 13);
   EXPECT_EQ(parsed.tokens.user, 5'000'000 + 1'000'000 + 5'000'000 + 2 + 3'000 +
-                                    4 + 1 + 1 + 0 + 19 + 2);
+                                    4 + 1 + 1 + 5'002'000 + 0 + 23 + 2);
 }
 
 // --- calls -----------------------------------------------------------------

@@ -20,6 +20,7 @@
 #include "server/base/status.h"
 #include "server/formats/content.h"
 #include "server/formats/format.h"
+#include "server/formats/shell_output.h"
 #include "server/json/document.h"
 #include "server/json/literal.h"
 #include "server/model/message.h"
@@ -112,9 +113,6 @@ constexpr PartRule kTextParts[] = {
     {"text", "text"},         {"refusal", "refusal"},
     {"summary_text", "text"}, {"reasoning_text", "text"},
 };
-
-// The texts of a shell's output; the first takes the placeholder.
-constexpr absl::string_view kStreams[] = {"stdout", "stderr"};
 
 const ItemRule& RuleOf(const json::Value& root) {
   const json::Value type = root["type"];
@@ -337,33 +335,7 @@ class Scan {
   }
 
   absl::Status MeasureShell(ParsedResult& result) const {
-    const json::Value output = root_["output"];
-    if (!output.is_array()) {
-      return InvalidMessage("output", "expected an array");
-    }
-    result.content = ToByteSpan(output.span());
-    bool has_place = false;
-    std::size_t index = 0;
-    for (const json::Value& entry : output.children()) {
-      const std::string path = absl::StrCat("output[", index, "]");
-      if (!entry.is_object()) return InvalidMessage(path, "expected an object");
-      for (const absl::string_view stream : kStreams) {
-        CLERESTORY_RETURN_IF_ERROR(
-            CheckKind(entry, stream, path, json::Kind::kString));
-        result.token_count += StringTokens(entry[stream], counter_);
-        result.line_count += LineCount(entry[stream]);
-      }
-      has_place = has_place || entry["stdout"].is_string();
-      const json::Value outcome = entry["outcome"];
-      const json::Value code = outcome["exit_code"];
-      if (outcome["type"].equals("timeout") ||
-          (!IsAbsentOrNull(code) && code.integer() != 0)) {
-        result.is_error = true;
-      }
-      ++index;
-    }
-    result.maskable = has_place && result.line_count > 0;
-    return absl::OkStatus();
+    return MeasureShellOutput(root_["output"], counter_, result);
   }
 
   absl::Status MeasureScreenshot(ParsedResult& result) const {
@@ -412,25 +384,10 @@ std::vector<Replacement> OpenaiResponses::Mask(
   }
   const absl::StatusOr<json::Document> document = ParseItem(message);
   CLERESTORY_CHECK(document.ok());
-  if (RuleOf(document->root()).item != Item::kShellOutput) {
-    return {{.at = result.content, .value = text}};
+  if (RuleOf(document->root()).item == Item::kShellOutput) {
+    return MaskShellOutput(document->root()["output"], placeholder);
   }
-  // The shape of a shell's output stays, and so does every outcome.
-  std::vector<Replacement> replacements;
-  bool is_placed = false;
-  for (const json::Value& entry : document->root()["output"].children()) {
-    for (const json::Value& value : entry.children()) {
-      const bool is_stdout = value.key() == "stdout";
-      if (!value.is_string() || (!is_stdout && value.key() != "stderr")) {
-        continue;
-      }
-      const bool takes_text = is_stdout && !is_placed;
-      replacements.push_back({.at = ToByteSpan(value.span()),
-                              .value = takes_text ? text : R"("")"});
-      is_placed = is_placed || is_stdout;
-    }
-  }
-  return replacements;
+  return {{.at = result.content, .value = text}};
 }
 
 }  // namespace clerestory
