@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,6 +31,28 @@ constexpr std::array<absl::string_view, 5> kNotContent = {
 
 bool HasWords(absl::string_view text) {
   return !absl::StripAsciiWhitespace(text).empty();
+}
+
+// `json` with the blanks that Python's `json.dumps` writes, and no others:
+// agents send arguments so, however they are indented in a file.
+std::string Respaced(absl::string_view json) {
+  std::string out;
+  bool in_string = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_string && c == '\\') {
+      out.push_back(c);
+      out.push_back(json[++i]);
+      continue;
+    }
+    if (c == '"') in_string = !in_string;
+    if (!in_string && absl::ascii_isspace(static_cast<unsigned char>(c))) {
+      continue;
+    }
+    out.push_back(c);
+    if (!in_string && (c == ',' || c == ':')) out.push_back(' ');
+  }
+  return out;
 }
 
 // The pictures of a block, as URLs.
@@ -152,16 +175,16 @@ void AddCall(ChatAnswer& answer, const std::string& id, const std::string& name,
   }
   std::string text = "{}";
   if (arguments.is_object()) {
-    text = std::string(arguments.raw());
+    text = Respaced(arguments.raw());
   } else if (arguments.is_string()) {
     text = arguments.string();
     const absl::StatusOr<json::Document> inner = json::Document::Parse(text);
     if (!inner.ok() || !inner->root().is_object()) {
       text = text.empty() ? "{}"
-                          : absl::StrCat(R"({"input":)", arguments.raw(), "}");
+                          : absl::StrCat(R"({"input": )", arguments.raw(), "}");
     }
   } else if (arguments.exists() && !arguments.is(json::Kind::kNull)) {
-    text = absl::StrCat(R"({"input":)", arguments.raw(), "}");
+    text = absl::StrCat(R"({"input": )", arguments.raw(), "}");
   }
   answer.calls.push_back(
       {.id = id,

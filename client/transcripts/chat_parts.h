@@ -52,10 +52,10 @@ std::string ChatMessage(absl::string_view role, absl::string_view content,
 // Makes `content` what `answer` says; null if it has no words.
 void SetContent(ChatAnswer& answer, const ChatContent& content);
 
-// Adds a call to `answer`. `arguments` is an object, or a string that holds
-// one; anything else becomes the only member of an object, `input`. A call
-// without id or name, and one whose id `answer` has already, is dropped with an
-// issue.
+// Adds a call to `answer`. `arguments` is an object, which is written as agents
+// in Python send it, or a string that holds one, which keeps its bytes;
+// anything else becomes the only member of an object, `input`. A call without
+// id or name, and one whose id `answer` has already, is dropped with an issue.
 void AddCall(ChatAnswer& answer, const std::string& id, const std::string& name,
              const json::Value& arguments, std::vector<ReadIssue>& issues);
 

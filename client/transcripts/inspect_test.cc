@@ -91,7 +91,7 @@ TEST(InspectTest, TheMessagesOfASampleAreTheHistory) {
                R"("reasoning":"hm"},{"type":"text","text":"done"}]})"})});
   EXPECT_THAT(Messages(result),
               ElementsAre(Said("user", "fix"),
-                          Answer("null", {Call("c1", "go", R"({"u":1})")}),
+                          Answer("null", {Call("c1", "go", R"({"u": 1})")}),
                           ResultOf("c1", R"("out")"),
                           R"({"role":"assistant","content":)"
                           R"([{"type":"text","text":"done"}]})"));

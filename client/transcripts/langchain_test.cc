@@ -93,7 +93,7 @@ TEST(LangchainTest, ConstructorObjectsBecomeMessages) {
       ElementsAre(Said("system", "s"), Said("user", "fix"),
                   Answer(R"([{"type":"text","text":"see"}])",
                          {Call("c1", "read", R"({"a": 1})"),
-                          Call("c2", "read", R"({"input":"{"})")}),
+                          Call("c2", "read", R"({"input": "{"})")}),
                   ResultOf("c1", R"("out")"), ResultOf("c2", R"("bad")"),
                   Said("assistant", "done")));
   EXPECT_EQ(result.transcripts[0].messages[2].model, "m-1");

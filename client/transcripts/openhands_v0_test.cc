@@ -98,7 +98,7 @@ std::string Metadata(absl::string_view id, absl::string_view call_id,
       R"("tool_calls":[)", absl::StrJoin(calls, ","), "]}}]}}");
 }
 
-const char kLs[] = R"({"command":"ls"})";
+const char kLs[] = R"({"command": "ls"})";
 
 TEST(OpenhandsV0Test, CallsAreTakenFromTheResponseOfTheModel) {
   const std::string call = Call("t1", "execute_bash", R"({"command": "ls"})");

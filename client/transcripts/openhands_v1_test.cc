@@ -157,7 +157,7 @@ TEST(OpenhandsV1Test, ErrorsAndRejectionsAreResults) {
                   R"("tool_call_id":"c2","kind":"UserRejectObservation"})"});
   EXPECT_THAT(
       Messages(result),
-      ElementsAre(Answer("null", {Call("c1", "run", R"({"input":"{"})")}),
+      ElementsAre(Answer("null", {Call("c1", "run", R"({"input": "{"})")}),
                   ResultOf("c1", R"("bad")"),
                   Answer("null", {Call("c2", "run", "{}")}),
                   ResultOf("c2", R"("Action rejected: no")")));
