@@ -31,8 +31,8 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::size_t kTextBytes = 4 << 20;
-constexpr int kRounds = 15;
+constexpr std::size_t kTextBytes = 1 << 20;
+constexpr int kRounds = 101;
 
 constexpr std::array<absl::string_view, 24> kWords = {
     "the",     "session", "parse",     "value",    "header",  "of",
