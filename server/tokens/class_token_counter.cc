@@ -82,25 +82,34 @@ constexpr Price PriceOf(State state) {
   return {};
 }
 
-// The class of every byte, and behind them of every byte that follows itself.
-constexpr auto kClasses = [] {
-  std::array<std::uint8_t, 512> classes = {};
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    const ByteClass byte_class = ClassOf(static_cast<int>(byte));
-    classes[byte] = byte_class;
-    classes[byte + 256] = IsMark(byte_class) ? kRepeat : byte_class;
-  }
-  return classes;
-}();
+// What is known of a byte alone. One that is equal to the byte before it has
+// the second class.
+struct alignas(8) ByteTraits {
+  std::array<std::uint8_t, 2> classes = {};
+  std::uint8_t letter = 0;       // Its column of kLetterPrices.
+  std::uint16_t letter_row = 0;  // The first index of its row there.
+};
 
-// The place of every byte in kLetterPrices.
-constexpr auto kLetters = [] {
-  std::array<std::uint8_t, 256> letters = {};
-  for (std::size_t i = 1; i < kLetterCount; ++i) {
-    letters['a' + i - 1] = static_cast<std::uint8_t>(i);
-    letters['A' + i - 1] = static_cast<std::uint8_t>(i);
+constexpr std::uint8_t LetterOf(std::size_t byte) {
+  if (byte >= 'a' && byte <= 'z')
+    return static_cast<std::uint8_t>(byte - 'a' + 1);
+  if (byte >= 'A' && byte <= 'Z')
+    return static_cast<std::uint8_t>(byte - 'A' + 1);
+  return 0;
+}
+
+// Of every byte, and behind them of what stands before the first one.
+constexpr std::size_t kNoByte = 256;
+constexpr auto kBytes = [] {
+  std::array<ByteTraits, kNoByte + 1> bytes = {};
+  for (std::size_t byte = 0; byte < kNoByte; ++byte) {
+    const ByteClass byte_class = ClassOf(static_cast<int>(byte));
+    const std::uint8_t letter = LetterOf(byte);
+    bytes[byte] = {{byte_class, IsMark(byte_class) ? kRepeat : byte_class},
+                   letter,
+                   static_cast<std::uint16_t>(letter * kLetterCount)};
   }
-  return letters;
+  return bytes;
 }();
 
 // What a byte does in a state: Follow and PriceOf as a table with one row for
@@ -112,9 +121,10 @@ struct Step {
 
 // How a piece ends: the first not at all, the others as the states do.
 struct End {
-  std::int32_t price = 0;
-  std::int32_t least = 0;
-  std::int64_t goes_on = 0;  // All bits if it does, else none.
+  std::int64_t price = 0;
+  std::int64_t least = 0;
+  std::int64_t ends = -1;    // All bits if it does, else none.
+  std::int64_t goes_on = 0;  // The other bits.
 };
 
 constexpr std::size_t kStepRow = 32;
@@ -123,10 +133,10 @@ static_assert(kStateCount * kStepRow <= 1 << 16);
 
 constexpr auto kEnds = [] {
   std::array<End, kStateCount + 1> ends = {};
-  ends[0].goes_on = -1;
+  ends[0] = {0, 0, 0, -1};
   for (int i = 0; i < kStateCount; ++i) {
     const Price price = PriceOf(StateAt(i));
-    ends[static_cast<std::size_t>(i) + 1] = {price.price, price.least, 0};
+    ends[static_cast<std::size_t>(i) + 1] = {price.price, price.least, -1, 0};
   }
   return ends;
 }();
@@ -180,20 +190,22 @@ class Sum {
 
  private:
   std::int64_t Cost(const End& end) const {
-    return std::max<std::int64_t>(end.price + letters_, end.least);
+    return std::max(end.price + letters_, end.least);
   }
 
   void AddByte(std::uint8_t byte) {
-    const std::size_t repeated = byte == previous_ ? 256 : 0;
-    previous_ = byte;
-    const Step step = kSteps.data()[row_ + kClasses.data()[repeated + byte]];
+    const ByteTraits* traits = kBytes.data() + byte;
+    const Step* column =
+        kSteps.data() + traits->classes.data()[traits == before_];
+    const Step& step = column[row_];
     row_ = step.next_row;
     const End& end = kEnds.data()[step.end];
-    total_ += Cost(end) & ~end.goes_on;
-    letters_ &= end.goes_on;
-    const std::size_t before = letter_ & static_cast<std::size_t>(end.goes_on);
-    letter_ = kLetters.data()[byte];
-    letters_ += kLetterPrices.data()[before * kLetterCount + letter_];
+    total_ += Cost(end) & end.ends;
+    const std::size_t letter_row =
+        before_->letter_row & static_cast<std::size_t>(end.goes_on);
+    letters_ = (letters_ & end.goes_on) +
+               kLetterPrices.data()[letter_row + traits->letter];
+    before_ = traits;
   }
 
   // All in hundredths of a token: the pieces so far, and the letters of the
@@ -201,8 +213,7 @@ class Sum {
   std::int64_t total_ = 0;
   std::int64_t letters_ = 0;
   std::size_t row_ = static_cast<std::size_t>(IndexOf({kStart})) * kStepRow;
-  std::size_t letter_ = 0;
-  int previous_ = -1;
+  const ByteTraits* before_ = kBytes.data() + kNoByte;
 };
 
 }  // namespace
