@@ -197,6 +197,21 @@ TEST(HistoryRulesTest, ResponsesRefusesWhatItsDocumentsRefuse) {
         "Invalid value: 'text'"}});
 }
 
+TEST(CheckReasoningKeptTest, RefusesAnItemWithoutTheReasoningItHad) {
+  const auto reasoning = [](const std::string& id) {
+    return absl::StrCat(R"({"type":"reasoning","id":")", id, R"("})");
+  };
+  const std::string call = R"({"type":"function_call","id":"fc_1"})";
+  const std::vector<std::string> history = {reasoning("rs_1"), call};
+  EXPECT_THAT(CheckReasoningKept(history, history), IsOk());
+  EXPECT_THAT(CheckReasoningKept(history, {}), IsOk());
+  EXPECT_THAT(CheckReasoningKept({call}, {call}), IsOk());
+  EXPECT_THAT(CheckReasoningKept(history, {call}).message(),
+              HasSubstr("Item 'fc_1' was provided without its required "
+                        "'reasoning' item: 'rs_1'."));
+  EXPECT_FALSE(CheckReasoningKept(history, {reasoning("rs_2"), call}).ok());
+}
+
 TEST(HistoryRulesTest, GeminiRefusesWhatItsDocumentsRefuse) {
   const Format format = Format::kGemini;
   const std::string go = UserMessage(format, "go");

@@ -172,7 +172,7 @@ void RandomHistory::AddItems(const std::vector<RandomCall>& calls,
                              std::vector<std::string>& messages) {
   if (thinks) {
     messages.push_back(
-        Finish(absl::StrCat(R"({"type":"reasoning","id":"rs_)", call_count_,
+        Finish(absl::StrCat(R"({"type":"reasoning","id":"rs_)", item_count_++,
                             R"(","summary":[],"encrypted_content":"gAAA"})")));
   }
   if (!text.empty()) {
@@ -186,8 +186,12 @@ void RandomHistory::AddItems(const std::vector<RandomCall>& calls,
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const RandomCall& call = calls[i];
     if (call.kind == "function_call") {
-      messages.push_back(
-          Finish(AssistantMessage(options_.format, "", {specs[i]})));
+      std::string item = AssistantMessage(options_.format, "", {specs[i]});
+      if (random_.OneIn(2)) {
+        item.pop_back();
+        absl::StrAppend(&item, R"(,"id":"fc_)", item_count_++, R"("})");
+      }
+      messages.push_back(Finish(item));
       continue;
     }
     const std::string body =

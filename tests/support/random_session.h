@@ -109,6 +109,7 @@ class RandomHistory {
   const RandomHistoryOptions options_;
   Random& random_;
   std::int64_t call_count_ = 0;
+  std::int64_t item_count_ = 0;
   std::int64_t mark_count_ = 0;
   bool begun_ = false;
   std::vector<RandomCall> unanswered_;

@@ -99,7 +99,7 @@ TEST(RandomHistoryTest, DrawsWhatEachFormatHas) {
       {Format::kOpenaiResponses,
        {"custom_tool_call_output", "shell_call_output", "timeout", "reasoning",
         "computer_screenshot", "local_shell_call_output", "failed",
-        "input_image", "input_file", "mcp_call", "from_the_future"}},
+        "input_image", "fc_", "input_file", "mcp_call", "from_the_future"}},
       {Format::kGemini,
        {"thoughtSignature", "function_response", "\"error\"", "inlineData",
         "file_data", "call_0", "1.0e2", R"({"functionResponse":{"response")"}},

@@ -6,14 +6,17 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/base/status.h"
 #include "server/json/document.h"
 #include "tests/support/history_rules.h"
+#include "tests/support/valid_history.h"
 
 namespace clerestory {
 namespace {
@@ -223,7 +226,44 @@ class ResponsesRules final : public HistoryRules {
   std::map<std::string, std::string> unanswered_;  // The types of calls by id.
 };
 
+// By the ids of items: the id of the reasoning just before.
+absl::StatusOr<std::map<std::string, std::string>> ReasoningOf(
+    const std::vector<std::string>& items) {
+  std::map<std::string, std::string> reasoning_of;
+  std::string reasoning;
+  for (const std::string& item : items) {
+    const absl::StatusOr<json::Document> document = json::Document::Parse(item);
+    if (!document.ok()) return document.status();
+    const json::Value root = document->root();
+    const std::string id = root["id"].string();
+    if (!id.empty()) reasoning_of[id] = reasoning;
+    reasoning = root["type"].equals("reasoning") ? id : "";
+  }
+  return reasoning_of;
+}
+
 }  // namespace
+
+absl::Status CheckReasoningKept(const std::vector<std::string>& history,
+                                const std::vector<std::string>& view) {
+  const absl::StatusOr<std::map<std::string, std::string>> before =
+      ReasoningOf(history);
+  CLERESTORY_RETURN_IF_ERROR(before.status());
+  const absl::StatusOr<std::map<std::string, std::string>> now =
+      ReasoningOf(view);
+  CLERESTORY_RETURN_IF_ERROR(now.status());
+  for (const auto& [id, reasoning] : *now) {
+    const auto item = before->find(id);
+    if (item != before->end() && item->second != reasoning) {
+      return Refused("messages",
+                     absl::StrCat("Item '", id,
+                                  "' was provided without its required "
+                                  "'reasoning' item: '",
+                                  item->second, "'."));
+    }
+  }
+  return absl::OkStatus();
+}
 
 std::unique_ptr<HistoryRules> NewResponsesRules() {
   return std::make_unique<ResponsesRules>();
