@@ -130,20 +130,35 @@ TEST(RecordCodecTest, UsageThatIsAbsentIsNotZero) {
 }
 
 // The format is a promise to every later version.
-TEST(RecordCodecTest, TheBytesOfVersionOneDoNotChange) {
+TEST(RecordCodecTest, TheBytesOfVersionTwoDoNotChange) {
   EXPECT_EQ(absl::BytesToHexString(EncodeRecord(
                 SessionClosed{.time = 300, .outcome = Outcome::kFailed})),
-            "01"
-            "9e2ce231"
+            "02"
+            "7d2b6dbf"
             "220508ac021002");
   EXPECT_EQ(absl::BytesToHexString(EncodeHeader(OpenHeader({"t", "s"}))),
-            "01"
-            "97f6723b"
+            "02"
+            "54dbe688"
             "0a0174"
             "120173"
             "1802"
             "22076d6f64656c2d31"
             "2881c097d1edff9603");
+}
+
+TEST(RecordCodecTest, VersionOneIsStillRead) {
+  const auto record =
+      Decode(absl::HexStringToBytes("019e2ce231220508ac021002"));
+  ASSERT_THAT(record, IsOk());
+  EXPECT_EQ(std::get<SessionClosed>(*record),
+            (SessionClosed{.time = 300, .outcome = Outcome::kFailed}));
+  const SessionKey key = {"t", "s"};
+  const auto header = DecodeHeader(
+      absl::HexStringToBytes("0197f6723b0a0174120173180222076d6f64656c2d31"
+                             "2881c097d1edff9603"),
+      key);
+  ASSERT_THAT(header, IsOk());
+  EXPECT_EQ(*header, OpenHeader(key));
 }
 
 TEST(RecordCodecTest, AnyFlippedBitIsDamage) {

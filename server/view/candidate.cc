@@ -169,7 +169,9 @@ void MaskContent(const Session& session, const Policy& policy,
 void MaskCall(const Session& session, const Policy& policy,
               const ModelPrices& prices, Candidate& candidate) {
   const Call& call = session.calls()[candidate.observation->call];
-  if (policy.argument_tokens_min == 0 || call.arguments.has_value() ||
+  // The first message of a view is that of the history.
+  if (policy.argument_tokens_min == 0 || call.sequence == 0 ||
+      call.arguments.has_value() ||
       !call.call.is_removable || BatchOf(session, call).has_thinking ||
       call.call.token_count < policy.argument_tokens_min ||
       IsBound(session, prices, call.sequence)) {

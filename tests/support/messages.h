@@ -12,11 +12,11 @@
 
 namespace clerestory {
 
-// Builders of messages as agents send them, in the JSON of either format.
+// Builders of messages as agents send them, in the JSON of any format.
 
 // A tool call.
 struct CallSpec {
-  std::string id;
+  std::string id;  // In Gemini's format it may be empty.
   std::string tool = "r";
   std::string arguments = "{}";  // JSON.
 };
@@ -26,6 +26,7 @@ struct ResultSpec {
   std::string id;
   std::string content;  // JSON: a literal or an array.
   bool is_error = false;
+  std::string tool = "r";  // Of the call; named in Gemini's format only.
 };
 
 // `text` as a JSON string.
@@ -45,12 +46,19 @@ std::string AnthropicAssistant(const std::vector<std::string>& blocks);
 
 std::string UserMessage(Format format, absl::string_view text);
 
-// An assistant message with `text`, unless it is empty, and then `calls`.
+// What the assistant says in a turn: `text`, unless it is empty, and then
+// `calls`. One message, or in Responses an item for each.
+std::vector<std::string> AssistantMessages(
+    Format format, absl::string_view text,
+    const std::vector<CallSpec>& calls = {});
+
+// The same where it is one message: in Responses either `text` or a single
+// call.
 std::string AssistantMessage(Format format, absl::string_view text,
                              const std::vector<CallSpec>& calls = {});
 
 // The messages that give `results` to the model: one with all of them, or in
-// chat one for each.
+// chat and in Responses one for each. Has no place for `is_error` in these two.
 std::vector<std::string> ResultMessages(Format format,
                                         const std::vector<ResultSpec>& results);
 

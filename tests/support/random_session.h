@@ -12,6 +12,7 @@
 #include "server/cost/prices.h"
 #include "server/model/message.h"
 #include "server/policy/policy.h"
+#include "tests/support/messages.h"
 
 namespace clerestory {
 
@@ -51,25 +52,68 @@ class RandomHistory {
   std::vector<std::string> NextStep();
 
  private:
+  struct RandomCall {
+    std::string id;
+    std::string tool;
+    std::string kind;        // The type of its item in Responses.
+    std::int64_t index = 0;  // In its turn.
+  };
+
   std::string Text(std::int64_t size);
+  // Whether a cache mark goes here: one time in `one_in`, while it may.
+  bool Marks(std::int64_t one_in);
+  // `json` with other white space, and letters escaped.
+  std::string Respell(absl::string_view json);
+  // `message`, perhaps respelled and with a field that nobody knows.
+  std::string Finish(std::string message);
+
   std::string Content();
   std::string Part(absl::string_view text);
   std::string Image();
-  std::string Assistant(const std::vector<std::string>& ids);
-  std::string Result(const std::string& id);
-  void AddResults(std::vector<std::string> ids,
+  std::string MediaPart();
+
+  RandomCall NewCall(std::int64_t index);
+  void AddAssistant(const std::vector<RandomCall>& calls,
+                    std::vector<std::string>& messages);
+  void AddItems(const std::vector<RandomCall>& calls, const std::string& text,
+                const std::vector<CallSpec>& specs, bool thinks,
+                std::vector<std::string>& messages);
+  std::string PartsOf(const std::string& text,
+                      const std::vector<CallSpec>& specs, bool thinks);
+
+  std::string Result(const RandomCall& call);
+  std::string AnthropicResult(const std::string& id);
+  std::string ChatResult(const std::string& id);
+  std::string OutputItem(const RandomCall& call, const std::string& text);
+  std::string GeminiResult(const RandomCall& call, const std::string& text);
+  std::string ConverseResult(const RandomCall& call, const std::string& text);
+  // The results of `calls`, and what the user says then, unless it is empty.
+  void AddResults(std::vector<RandomCall> calls, absl::string_view text,
                   std::vector<std::string>& messages);
+  void AddUserParts(std::vector<std::string> parts, absl::string_view text,
+                    std::vector<std::string>& messages);
 
   bool is_anthropic() const {
     return options_.format == Format::kAnthropicMessages;
+  }
+  bool is_gemini() const { return options_.format == Format::kGemini; }
+  bool is_converse() const {
+    return options_.format == Format::kBedrockConverse;
+  }
+  // Whether each result is a message of its own.
+  bool has_items() const {
+    return options_.format == Format::kOpenaiChat ||
+           options_.format == Format::kOpenaiResponses;
   }
 
   const RandomHistoryOptions options_;
   Random& random_;
   std::int64_t call_count_ = 0;
+  std::int64_t item_count_ = 0;
+  std::int64_t mark_count_ = 0;
   bool begun_ = false;
-  std::vector<std::string> unanswered_;
-  std::vector<std::string> answered_;
+  std::vector<RandomCall> unanswered_;
+  std::vector<RandomCall> answered_;
 };
 
 // A policy that may be set, and prices that a model could have.

@@ -21,6 +21,14 @@ namespace clerestory {
 absl::Status CheckValidHistory(Format format,
                                const std::vector<std::string>& messages);
 
+// Whether `view`, made of `history` in Responses' format, still has before each
+// item with an id the reasoning that the model had before it. An array does not
+// say itself what it lacks, but the provider remembers.
+//
+// INVALID_ARGUMENT if one is gone, naming the item.
+absl::Status CheckReasoningKept(const std::vector<std::string>& history,
+                                const std::vector<std::string>& view);
+
 }  // namespace clerestory
 
 #endif  // CLERESTORY_TESTS_SUPPORT_VALID_HISTORY_H_
