@@ -52,8 +52,8 @@ ResultSpec Result(absl::string_view id, std::size_t tokens = 100) {
 }
 
 void ExpectValidHistory(const ScriptedSession& s) {
-  EXPECT_THAT(
-      CheckValidHistory(s.session().header().format, HistoryOf(s)), IsOk());
+  EXPECT_THAT(CheckValidHistory(s.session().header().format, HistoryOf(s)),
+              IsOk());
 }
 
 // openclaw/openclaw#52024: a trimmer left one half of a pair, and the session
@@ -63,12 +63,7 @@ TEST(ReportTest, N1_EveryViewOfSixThousandMessagesHasBothHalves) {
   ServedViews views(s);
   for (int turn = 1; turn <= 3'000; ++turn) {
     s.Turn(100);
-    if (turn % 100 < 2) {
-      views.Serve();
-    } else if (turn % 10 == 0) {
-      s.Serve();
-    }
-    if (turn % 100 == 99) views.Serve();
+    if (turn % 20 < 2) views.Serve();
   }
   ExpectValidHistory(s);
   EXPECT_EQ(s.session().message_count(), 6'000);
@@ -244,8 +239,7 @@ TEST(ReportTest, N15_OneQuestionAndTwoHundredToolRoundsFitTheWindow) {
     for (int i = 0; i < 200; ++i) {
       s.Turn(100);
       views.Serve();
-      EXPECT_LE(s.session().view_tokens(),
-                PromptTokensMax(s.policy, s.prices));
+      EXPECT_LE(s.session().view_tokens(), PromptTokensMax(s.policy, s.prices));
     }
     ExpectValidHistory(s);
   }
@@ -358,8 +352,9 @@ TEST(ReportTest, N23_ABreakThatTheWindowForcesLeavesNoOrphan) {
       views.Serve();
     }
     ExpectValidHistory(s);
-    EXPECT_GT(s.session().ledger().breaks[static_cast<std::size_t>(
-                  BreakReason::kWindow)],
+    EXPECT_GT(s.session()
+                  .ledger()
+                  .breaks[static_cast<std::size_t>(BreakReason::kWindow)],
               0);
   }
 }
@@ -429,8 +424,8 @@ TEST(ReportTest, N28_AnIdThatBeginsAnewInEachAnswerKeysNothing) {
     ScriptedSession s = EagerSession(format);
     ServedViews views(s);
     for (std::size_t turn = 0; turn < 8; ++turn) {
-      s.Append(AssistantMessage(format, "", {{.id = "call_0"},
-                                             {.id = "call_1"}}));
+      s.Append(
+          AssistantMessage(format, "", {{.id = "call_0"}, {.id = "call_1"}}));
       s.Append(ResultMessages(
           format, {Result("call_0", 100 + turn), Result("call_1", 50 + turn)}));
       views.Serve();
