@@ -110,6 +110,11 @@ ReadResult ReadAtif(const TranscriptFile& file) {
   ReadResult result;
   const std::vector<json::Value> roots = ElementsOf(file);
   for (std::size_t i = 0; i < roots.size(); ++i) {
+    if (!IsTrajectory(roots[i])) {
+      result.issues.push_back(
+          {file.LineOf(roots[i]), "not a trajectory: skipped"});
+      continue;
+    }
     Transcript transcript;
     transcript.format = Format::kOpenaiChat;
     if (roots.size() > 1) transcript.name = absl::StrCat("#", i + 1);

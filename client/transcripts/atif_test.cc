@@ -142,9 +142,10 @@ TEST(AtifTest, ResultsThatNameNoCallAnswerInOrderOrAreSaidByTheUser) {
 
 TEST(AtifTest, TrajectoriesMayStandOnLines) {
   const std::string line = Trajectory({Step("user", "fix")});
-  const ReadResult result = Read(absl::StrCat(line, "\n", line, "\n"));
+  const ReadResult result = Read(absl::StrCat(line, "\n{}\n", line, "\n"));
   ASSERT_EQ(result.transcripts.size(), 2);
-  EXPECT_EQ(result.transcripts[1].name, "#2");
+  EXPECT_EQ(result.transcripts[1].name, "#3");
+  EXPECT_EQ(TextOf(result.issues), "2 not a trajectory: skipped");
 }
 
 TEST(AtifTest, WhatCannotBeACallOrAStepIsLeftOut) {

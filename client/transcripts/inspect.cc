@@ -45,7 +45,10 @@ class Reader {
       transcript.format = Format::kOpenaiChat;
       if (samples.size() > 1) transcript.name = absl::StrCat("#", i + 1);
       ReadSample(samples[i], transcript);
-      if (!transcript.messages.empty()) {
+      if (transcript.messages.empty()) {
+        result_.issues.push_back(
+            {file_.LineOf(samples[i]), "a sample without messages: skipped"});
+      } else {
         result_.transcripts.push_back(std::move(transcript));
       }
     }

@@ -129,10 +129,11 @@ TEST(InspectTest, AnErrorStandsInPlaceOfTheContent) {
 
 TEST(InspectTest, EachSampleIsASession) {
   const std::string sample = Sample({Said("user", "fix")});
-  const ReadResult result = ReadSamples({sample, sample});
+  const ReadResult result = ReadSamples({sample, "{}", sample});
   ASSERT_EQ(result.transcripts.size(), 2);
   EXPECT_EQ(result.transcripts[0].name, "#1");
-  EXPECT_EQ(result.transcripts[1].name, "#2");
+  EXPECT_EQ(result.transcripts[1].name, "#3");
+  EXPECT_EQ(TextOf(result.issues), "2 a sample without messages: skipped");
 }
 
 TEST(InspectTest, APictureInAResultIsLeftOut) {

@@ -50,21 +50,35 @@ bool AnyEvent(const std::vector<json::Value>& values) {
 }
 
 struct Stream {
+  std::size_t ordinal = 0;  // Among the instances of the file, from 1.
   std::vector<json::Value> events;
   std::string model;  // Named beside the events.
 };
 
-// The event streams of the file: itself, or one of each instance.
-std::vector<Stream> StreamsOf(const TranscriptFile& file) {
+// The event streams of the file: itself, or one of each instance. Instances
+// without events become issues if there is any stream at all.
+std::vector<Stream> StreamsOf(const TranscriptFile& file,
+                              std::vector<ReadIssue>& issues) {
   const std::vector<json::Value> elements = ElementsOf(file);
-  if (AnyEvent(elements)) return {{.events = elements, .model = ""}};
+  if (AnyEvent(elements)) {
+    return {{.ordinal = 1, .events = elements, .model = ""}};
+  }
   std::vector<Stream> streams;
-  for (const json::Value& element : elements) {
+  std::vector<ReadIssue> strangers;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    const json::Value& element = elements[i];
     std::vector<json::Value> events = element["history"].children();
-    if (!AnyEvent(events)) continue;
+    if (!AnyEvent(events)) {
+      strangers.push_back({file.LineOf(element), "no events: skipped"});
+      continue;
+    }
     streams.push_back(
-        {.events = std::move(events),
+        {.ordinal = i + 1,
+         .events = std::move(events),
          .model = element["metadata"]["llm_config"]["model"].string()});
+  }
+  if (!streams.empty()) {
+    issues.insert(issues.end(), strangers.begin(), strangers.end());
   }
   return streams;
 }
@@ -90,7 +104,8 @@ std::string ArgumentsOf(const json::Value& args) {
 //
 // An error that answers no call stands for an answer that OpenHands could not
 // read and did not record; the model was told as a user. Instances that failed
-// end with an open call, and a `finish` has no result.
+// end with an open call, and a `finish` has no result. What OpenHands writes
+// around an observation in the prompt, such as the exit code, is not recorded.
 class Reader {
  public:
   Reader(const TranscriptFile& file, ReadResult& result, Transcript& transcript)
@@ -260,17 +275,20 @@ class Reader {
 };
 
 bool IsOpenhandsV0(const TranscriptFile& file) {
-  return !StreamsOf(file).empty();
+  std::vector<ReadIssue> ignored;
+  return !StreamsOf(file, ignored).empty();
 }
 
 ReadResult ReadOpenhandsV0(const TranscriptFile& file) {
   ReadResult result;
-  const std::vector<Stream> streams = StreamsOf(file);
-  for (std::size_t i = 0; i < streams.size(); ++i) {
+  const std::vector<Stream> streams = StreamsOf(file, result.issues);
+  for (const Stream& stream : streams) {
     Transcript transcript;
     transcript.format = Format::kOpenaiChat;
-    if (streams.size() > 1) transcript.name = absl::StrCat("#", i + 1);
-    Reader(file, result, transcript).Read(streams[i]);
+    if (streams.size() > 1) {
+      transcript.name = absl::StrCat("#", stream.ordinal);
+    }
+    Reader(file, result, transcript).Read(stream);
     if (!transcript.messages.empty()) {
       result.transcripts.push_back(std::move(transcript));
     }

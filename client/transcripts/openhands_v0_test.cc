@@ -179,9 +179,12 @@ TEST(OpenhandsV0Test, AnInstanceIsASession) {
       R"({"metadata":{"llm_config":{"model":"m-2"}},"history":[)",
       Message("user", "fix"), ",",
       R"({"source":"agent","action":"finish","args":{"thought":"end"}})", "]}");
-  const ReadResult result = Read(absl::StrCat(line, "\n", line, "\n"));
+  const ReadResult result =
+      Read(absl::StrCat(line, "\n{\"history\":[]}\n", line, "\n"));
   ASSERT_EQ(result.transcripts.size(), 2);
-  EXPECT_EQ(result.transcripts[1].name, "#2");
+  EXPECT_EQ(TextOf(result.issues), "2 no events: skipped");
+  EXPECT_EQ(result.transcripts[0].name, "#1");
+  EXPECT_EQ(result.transcripts[1].name, "#3");
   EXPECT_EQ(result.transcripts[1].messages.at(1).model, "m-2");
   // The last call may be open.
   EXPECT_EQ(Messages(result).at(1),

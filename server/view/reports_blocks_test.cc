@@ -93,9 +93,9 @@ TEST(ReportTest, N31_SignedThinkingKeepsTheCallsBesideIt) {
         {Thinking("two ways", "EqQBCkgIARABGAI"), ToolUse("a", LongArguments()),
          ToolUse("b", LongArguments())});
     s.Append(signed_turn);
-    s.Append(AnthropicUser(
-        {ToolResult("a", LiteralOf(100), R"(,"is_error":true)"),
-         ToolResult("b", LiteralOf(100))}));
+    s.Append(
+        AnthropicUser({ToolResult("a", LiteralOf(100), R"(,"is_error":true)"),
+                       ToolResult("b", LiteralOf(100))}));
     s.Turns(4, 100);
     views.Serve();
     EXPECT_THAT(s.masked(), ElementsAre(0, 1, 2));
@@ -132,10 +132,10 @@ TEST(ReportTest, N33_LongSignaturesAreTheSameBytesAfterARestart) {
   for (std::size_t i = 0; i < 100; ++i) {
     const std::string id = absl::StrCat("t", i);
     // Padding, escaped slashes, and white space that has no meaning.
-    s.Append(absl::StrCat(
-        R"({"content": [ {"signature":"\/)", Base64Of(2'000 + i),
-        R"(==","thinking":"","type":"thinking"} , )", ToolUse(id),
-        " ], \"role\":\"assistant\" }\n"));
+    s.Append(absl::StrCat(R"({"content": [ {"signature":"\/)",
+                          Base64Of(2'000 + i),
+                          R"(==","thinking":"","type":"thinking"} , )",
+                          ToolUse(id), " ], \"role\":\"assistant\" }\n"));
     s.Append(AnthropicUser({ToolResult(id, LiteralOf(100))}));
   }
   s.Serve();
@@ -220,13 +220,13 @@ TEST(ReportTest, N59_AnEmptyPlaceholderIsRefused) {
   for (const absl::string_view name :
        {"placeholder", "error_placeholder", "argument_placeholder"}) {
     for (const absl::string_view blank : {"", " ", "\t \n"}) {
-      EXPECT_THAT(ParsePolicy(absl::StrCat("adaptive,", name, "=", blank)),
-                  FailsWith(absl::StatusCode::kInvalidArgument,
-                            Reason::kFieldInvalid));
+      EXPECT_THAT(
+          ParsePolicy(absl::StrCat("adaptive,", name, "=", blank)),
+          FailsWith(absl::StatusCode::kInvalidArgument, Reason::kFieldInvalid));
       Policy policy;
-      EXPECT_THAT(SetPolicyField(name, blank, policy),
-                  FailsWith(absl::StatusCode::kInvalidArgument,
-                            Reason::kFieldInvalid));
+      EXPECT_THAT(
+          SetPolicyField(name, blank, policy),
+          FailsWith(absl::StatusCode::kInvalidArgument, Reason::kFieldInvalid));
       EXPECT_EQ(PolicyDigest(policy), PolicyDigest(Policy()));
     }
   }
@@ -267,9 +267,8 @@ TEST(ReportTest, N61_AMaskedBlockKeepsItsMarkAndNoneIsAdded) {
   s.Append(AnthropicAssistant({ToolUse("a"), ToolUse("b"), ToolUse("c")}));
   s.Append(AnthropicUser(
       {ToolResult("a", LiteralOf(100), kMark),
-       ToolResult("b",
-                  absl::StrCat("[", MarkedTextBlock(std::string(100, 'x')),
-                               "]")),
+       ToolResult(
+           "b", absl::StrCat("[", MarkedTextBlock(std::string(100, 'x')), "]")),
        ToolResult("c", LiteralOf(100))}));
   s.Append(AnthropicAssistant({TextBlock("done")}));
   s.Append(AnthropicUser({MarkedTextBlock("more")}));
@@ -312,8 +311,7 @@ TEST(ReportTest, N63_NoViewHasHalfACharacter) {
           format, "",
           {{.id = "u",
             .arguments = absl::StrCat(R"({"text":)", Literal(text), "}")}}));
-      s.Append(
-          ResultMessages(format, {{.id = "u", .content = Literal(text)}}));
+      s.Append(ResultMessages(format, {{.id = "u", .content = Literal(text)}}));
       s.Append(UserMessage(format, text));
       s.Turns(3, 10);
       views.Serve();
@@ -368,8 +366,8 @@ TEST(ReportTest, N65_HalfACharacterIsRefusedOnAppend) {
 // format they are JSON of the message; in chat, text that the message only
 // carries, and may be whatever the model wrote.
 TEST(ReportTest, N65_HalfACharacterInArgumentsIsRefusedOrCarriedAsItIs) {
-  const std::string arguments = absl::StrCat(
-      R"({"text":"\ud83d )", std::string(200, 'x'), R"("})");
+  const std::string arguments =
+      absl::StrCat(R"({"text":"\ud83d )", std::string(200, 'x'), R"("})");
   const ScriptedSession anthropic;
   EXPECT_THAT(
       anthropic.session().CheckAppend({ToBytes(AssistantMessage(
@@ -386,7 +384,8 @@ TEST(ReportTest, N65_HalfACharacterInArgumentsIsRefusedOrCarriedAsItIs) {
   s.Turns(3, 100);
   views.Serve();
   ExpectWhole(views.last());
-  EXPECT_THAT(s.masked(), ElementsAre(0)) << "its result is masked all the same";
+  EXPECT_THAT(s.masked(), ElementsAre(0))
+      << "its result is masked all the same";
 }
 
 }  // namespace

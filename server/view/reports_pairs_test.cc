@@ -1,9 +1,9 @@
 // Copyright The Clerestory Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What users of other systems reported about calls that lost their results,
-// results that lost their calls, and ids that are not unique. The number of a
-// test is that of the report; what failed there is said above it.
+// What users of other systems reported about calls that lost their results and
+// results that lost their calls. The number of a test is that of the report;
+// what failed there is said above it.
 
 #include <cstddef>
 #include <cstdint>
@@ -52,8 +52,8 @@ ResultSpec Result(absl::string_view id, std::size_t tokens = 100) {
 }
 
 void ExpectValidHistory(const ScriptedSession& s) {
-  EXPECT_THAT(
-      CheckValidHistory(s.session().header().format, HistoryOf(s)), IsOk());
+  EXPECT_THAT(CheckValidHistory(s.session().header().format, HistoryOf(s)),
+              IsOk());
 }
 
 // openclaw/openclaw#52024: a trimmer left one half of a pair, and the session
@@ -63,12 +63,7 @@ TEST(ReportTest, N1_EveryViewOfSixThousandMessagesHasBothHalves) {
   ServedViews views(s);
   for (int turn = 1; turn <= 3'000; ++turn) {
     s.Turn(100);
-    if (turn % 100 < 2) {
-      views.Serve();
-    } else if (turn % 10 == 0) {
-      s.Serve();
-    }
-    if (turn % 100 == 99) views.Serve();
+    if (turn % 20 < 2) views.Serve();
   }
   ExpectValidHistory(s);
   EXPECT_EQ(s.session().message_count(), 6'000);
@@ -244,8 +239,7 @@ TEST(ReportTest, N15_OneQuestionAndTwoHundredToolRoundsFitTheWindow) {
     for (int i = 0; i < 200; ++i) {
       s.Turn(100);
       views.Serve();
-      EXPECT_LE(s.session().view_tokens(),
-                PromptTokensMax(s.policy, s.prices));
+      EXPECT_LE(s.session().view_tokens(), PromptTokensMax(s.policy, s.prices));
     }
     ExpectValidHistory(s);
   }
@@ -358,8 +352,9 @@ TEST(ReportTest, N23_ABreakThatTheWindowForcesLeavesNoOrphan) {
       views.Serve();
     }
     ExpectValidHistory(s);
-    EXPECT_GT(s.session().ledger().breaks[static_cast<std::size_t>(
-                  BreakReason::kWindow)],
+    EXPECT_GT(s.session()
+                  .ledger()
+                  .breaks[static_cast<std::size_t>(BreakReason::kWindow)],
               0);
   }
 }
@@ -377,86 +372,6 @@ TEST(ReportTest, N24_FiveCallsOfOneMessageAreKeptOrMaskedTogether) {
       if (newer < 3) s.Turn(100);
     }
   }
-}
-
-// --- Ids ---------------------------------------------------------------------
-
-// charmbracelet/crush#3121: a provider's id came again in later turns, and each
-// repeat sent the results of all of them: 2,228 copies.
-TEST(ReportTest, N25_AnIdOfEveryTurnIsPairedByTurn) {
-  for (const Format format : kFormats) {
-    ScriptedSession s = EagerSession(format);
-    ServedViews views(s);
-    for (int turn = 0; turn < 60; ++turn) {
-      s.Append(AssistantMessage(
-          format, "",
-          {{.id = "dup_id_0001", .tool = absl::StrCat("tool", turn)}}));
-      s.Append(ResultMessages(format, {Result("dup_id_0001")}));
-      views.Serve();
-      EXPECT_EQ(s.session().observations().back().tool,
-                absl::StrCat("tool", turn));
-    }
-    ExpectValidHistory(s);
-    EXPECT_EQ(CountOf("dup_id_0001", views.last()), 120U);
-    EXPECT_EQ(s.masked().size(), 57U);
-  }
-}
-
-// ducks/claux#40: empty and repeated ids wedged a session for ever.
-TEST(ReportTest, N27_EmptyAndEqualIdsStopNothing) {
-  for (const Format format : kFormats) {
-    ScriptedSession s = EagerSession(format);
-    ServedViews views(s);
-    s.Append(AssistantMessage(
-        format, "",
-        {{.id = "", .tool = "a"}, {.id = "q", .tool = "b"}, {.id = "q"}}));
-    s.Append(ResultMessages(format, {Result(""), Result("q"), Result("q")}));
-    for (int i = 0; i < 10; ++i) {
-      s.Turn(100);
-      views.Serve();
-    }
-    EXPECT_EQ(s.session().observations()[0].tool, "a");
-    EXPECT_EQ(s.session().observations()[1].tool, "b");
-    EXPECT_EQ(s.session().observations()[2].tool, "r");
-    EXPECT_EQ(s.masked().size(), 10U);
-  }
-}
-
-// craft-ai-agents/craft-agents-oss#753: `call_0` began anew in each answer, and
-// the session was dead.
-TEST(ReportTest, N28_AnIdThatBeginsAnewInEachAnswerKeysNothing) {
-  for (const Format format : kFormats) {
-    ScriptedSession s = EagerSession(format);
-    ServedViews views(s);
-    for (std::size_t turn = 0; turn < 8; ++turn) {
-      s.Append(AssistantMessage(format, "", {{.id = "call_0"},
-                                             {.id = "call_1"}}));
-      s.Append(ResultMessages(
-          format, {Result("call_0", 100 + turn), Result("call_1", 50 + turn)}));
-      views.Serve();
-    }
-    ExpectValidHistory(s);
-    ASSERT_EQ(s.masked().size(), 12U) << "two of the newest three, as batches";
-    for (std::size_t i = 0; i < 16; ++i) {
-      EXPECT_EQ(s.session().observations()[i].batch,
-                static_cast<std::int64_t>(i / 2 + 1));
-    }
-    EXPECT_EQ(SessionText(s.Replayed()), SessionText(s.session()));
-  }
-}
-
-// anthropics/claude-code#20901: a retry doubled calls, whose ids are then no
-// longer unique. Appending is checked without effect, so that it may be done
-// again; that a retry stores nothing is the engine's to hold.
-TEST(ReportTest, N29_AnAppendThatIsOnlyCheckedAddsNothing) {
-  ScriptedSession s;
-  s.Turn(100);
-  const std::string before = SessionText(s.session());
-  const Bytes call =
-      ToBytes(AssistantMessage(kAnthropic, "", {{.id = "toolu_1"}}));
-  EXPECT_THAT(s.session().CheckAppend({call}), IsOk());
-  EXPECT_THAT(s.session().CheckAppend({call}), IsOk());
-  EXPECT_EQ(SessionText(s.session()), before);
 }
 
 }  // namespace
