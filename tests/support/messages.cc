@@ -167,8 +167,7 @@ std::string AssistantMessage(Format format, absl::string_view text,
     CLERESTORY_CHECK(calls.size() == (text.empty() ? 1 : 0));
     if (!calls.empty()) return CallOf(format, calls[0]);
     return absl::StrCat(R"({"type":"message","role":"assistant","content":)",
-                        R"([{"type":"output_text","annotations":[],"text":)",
-                        Literal(text), "}]}");
+                        Literal(text), "}");
   }
   std::vector<std::string> parts;
   for (const CallSpec& call : calls) parts.push_back(CallOf(format, call));

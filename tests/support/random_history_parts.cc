@@ -20,6 +20,30 @@ namespace {
 
 constexpr absl::string_view kPng = "iVBORw0KGgo=";
 
+// What a call of this kind has beside its type and call_id.
+std::string CallBody(absl::string_view kind, absl::string_view id,
+                     absl::string_view arguments) {
+  const std::string text = Literal(arguments);
+  if (kind == "custom_tool_call") {
+    return absl::StrCat(R"(,"name":"sh","input":)", text);
+  }
+  if (kind == "shell_call") {
+    return absl::StrCat(R"(,"action":{"commands":[)", text, "]}");
+  }
+  if (kind == "apply_patch_call") {
+    return absl::StrCat(R"(,"status":"completed","operation":)",
+                        R"({"type":"delete_file","path":)", text, "}");
+  }
+  if (kind == "local_shell_call") {
+    return absl::StrCat(R"(,"status":"completed","id":")", id,
+                        R"(","action":{"type":"exec","env":{},"command":[)",
+                        text, "]}");
+  }
+  return absl::StrCat(R"(,"status":"completed","id":")", id,
+                      R"(","pending_safety_checks":[],)",
+                      R"("action":{"type":"wait"})");
+}
+
 }  // namespace
 
 std::string RandomHistory::Finish(std::string message) {
@@ -176,7 +200,14 @@ void RandomHistory::AddItems(const std::vector<RandomCall>& calls,
                             R"(","summary":[],"encrypted_content":"gAAA"})")));
   }
   if (!text.empty()) {
-    messages.push_back(Finish(AssistantMessage(options_.format, text)));
+    messages.push_back(Finish(
+        random_.OneIn(2)
+            ? AssistantMessage(options_.format, text)
+            : absl::StrCat(R"({"type":"message","id":"msg_)", item_count_++,
+                           R"(","status":"completed","role":"assistant",)",
+                           R"("phase":"commentary","content":[{"type":)",
+                           R"("output_text","annotations":[],"text":)",
+                           Literal(text), "}]}")));
   }
   if (random_.OneIn(12)) {
     messages.push_back(
@@ -194,12 +225,7 @@ void RandomHistory::AddItems(const std::vector<RandomCall>& calls,
       messages.push_back(Finish(item));
       continue;
     }
-    const std::string body =
-        call.kind == "custom_tool_call"
-            ? absl::StrCat(R"(,"name":"sh","input":)",
-                           Literal(specs[i].arguments))
-            : absl::StrCat(R"(,"status":"completed","action":)",
-                           specs[i].arguments);
+    const std::string body = CallBody(call.kind, call.id, specs[i].arguments);
     messages.push_back(
         Finish(absl::StrCat(R"({"type":")", call.kind, R"(","call_id":")",
                             call.id, "\"", body, "}")));
@@ -226,7 +252,7 @@ std::string RandomHistory::PartsOf(const std::string& text,
     // Of parallel calls the first is signed, in each step of the session.
     if (is_gemini() && options_.has_thinking && &spec == specs.data()) {
       call.pop_back();
-      absl::StrAppend(&call, R"(,"thoughtSignature":"Cs"})");
+      absl::StrAppend(&call, R"(,"thoughtSignature":"Q3M="})");
     }
     parts.push_back(call);
   }
