@@ -5,7 +5,6 @@
 // pictures, base64 in texts, and scripts without spaces. The number of a test
 // is that of the report; what failed there is said above it.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
