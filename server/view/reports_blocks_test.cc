@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
@@ -18,7 +19,6 @@
 #include "server/base/utf8.h"
 #include "server/json/document.h"
 #include "server/model/message.h"
-#include "server/model/record.h"
 #include "server/policy/policy.h"
 #include "server/view/session.h"
 #include "server/view/view.h"
@@ -26,7 +26,6 @@
 #include "tests/support/scripted_session.h"
 #include "tests/support/served_views.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/valid_history.h"
 
 namespace clerestory {
 namespace {

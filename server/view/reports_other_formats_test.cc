@@ -74,6 +74,7 @@ TEST(ReportTest, N17_AGeminiViewBeginsWithTheUser) {
     s.Append(GeminiCall(id));
     s.Append(GeminiResult(id));
     s.Serve();
+    ASSERT_FALSE(s.view().empty());
     EXPECT_EQ(s.view().front(), first);
   }
   EXPECT_THAT(s.masked(), ElementsAre(0, 1, 2));

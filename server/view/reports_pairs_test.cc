@@ -6,7 +6,6 @@
 // what failed there is said above it.
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -226,6 +226,25 @@ TEST(ReportTest, N77_ACopyOfAMaskInANewCallIsCounted) {
   }
 }
 
+// NousResearch/hermes-agent#83435, as above, with a text that JSON escapes:
+// once in Anthropic's arguments, twice in those of chat.
+TEST(ReportTest, N77_ACopyIsCountedWhereJsonEscapesIt) {
+  for (const Format format : kFormats) {
+    ScriptedSession s = EagerSession(format);
+    s.policy.placeholder = R"([the "masked" output])";
+    s.Turns(5, 100);
+    s.Serve();
+    ASSERT_THAT(s.masked(), ElementsAre(0, 1));
+    AppendTurn(s,
+               {.id = "2",
+                .arguments = absl::StrCat(R"({"body":)",
+                                          Literal(s.policy.placeholder), "}")},
+               LiteralOf(100));
+    EXPECT_EQ(s.session().ledger().copied_placeholder_count, 1)
+        << "format " << static_cast<int>(format);
+  }
+}
+
 // cortexkit/magic-context#431: shortened arguments were half-real values, and
 // files were made at wrong paths.
 TEST(ReportTest, N79_AnArgumentIsWholeOrAPlaceholder) {

@@ -5,7 +5,6 @@
 // pictures, base64 in texts, and scripts without spaces. The number of a test
 // is that of the report; what failed there is said above it.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -142,14 +141,24 @@ TEST(ReportTest, N99_AFourMegabytePictureCountsByItsPixels) {
 
 // code-yeongyu/senpi#1455: where the picture's kind was not known, its bytes
 // were counted.
-TEST(ReportTest, N100_APictureOfAnUnknownKindCountsAsAScreen) {
-  const std::string base64 = absl::Base64Escape(std::string(3 << 20, '\x55'));
-  EXPECT_EQ(TokensOf(kAnthropic, PictureResult("c", base64)),
-            kUnknownImageTokens);
-  const std::string chat = absl::StrCat(
-      R"({"role":"user","content":[{"type":"image_url","image_url":{"url":)",
-      R"("data:image/x-unknown;base64,)", base64, R"("}}]})");
-  EXPECT_EQ(TokensOf(Format::kOpenaiChat, chat), kUnknownImageTokens);
+TEST(ReportTest, N100_TheBytesOfAPictureOfAnUnknownKindAreNotCounted) {
+  const auto anthropic = [](std::size_t bytes) {
+    return TokensOf(
+        kAnthropic,
+        PictureResult("c", absl::Base64Escape(std::string(bytes, '\x55'))));
+  };
+  const auto chat = [](std::size_t bytes) {
+    return TokensOf(
+        Format::kOpenaiChat,
+        absl::StrCat(
+            R"({"role":"user","content":[{"type":"image_url","image_url":)",
+            R"({"url":"data:image/x-unknown;base64,)",
+            absl::Base64Escape(std::string(bytes, '\x55')), R"("}}]})"));
+  };
+  EXPECT_EQ(anthropic(3 << 20), kUnknownImageTokens);
+  EXPECT_EQ(anthropic(3 << 10), kUnknownImageTokens);
+  EXPECT_EQ(chat(3 << 20), chat(3 << 10));
+  EXPECT_THAT(chat(3 << 20), AllOf(Ge(1), Le(2 * kUnknownImageTokens)));
 }
 
 // code-yeongyu/senpi#233: the opposite. In a text, base64 is text, and a token

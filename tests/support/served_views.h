@@ -18,12 +18,13 @@ namespace clerestory {
 // long as nothing is dropped:
 //
 // - it has a message for each of the history, with the same calls and results
-//   by id and order, and the first is the first of the history;
+//   by id and order;
 // - it is valid if the history is;
 // - it begins with the bytes of the view before, up to its first change;
 // - what was masked stays so, with the same text;
-// - a message of the assistant, or one with nothing masked in it, has the bytes
-//   of the history, unless arguments are masked.
+// - a message with nothing masked in it has the bytes of the history, and so
+// has
+//   one of the assistant whose arguments are not masked.
 class ServedViews {
  public:
   // `session` must outlive it.
