@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/string_view.h"
@@ -90,21 +91,15 @@ struct alignas(8) ByteTraits {
   std::uint16_t letter_row = 0;  // The first index of its row there.
 };
 
-constexpr std::uint8_t LetterOf(std::size_t byte) {
-  if (byte >= 'a' && byte <= 'z')
-    return static_cast<std::uint8_t>(byte - 'a' + 1);
-  if (byte >= 'A' && byte <= 'Z')
-    return static_cast<std::uint8_t>(byte - 'A' + 1);
-  return 0;
-}
-
 // Of every byte, and behind them of what stands before the first one.
 constexpr std::size_t kNoByte = 256;
 constexpr auto kBytes = [] {
   std::array<ByteTraits, kNoByte + 1> bytes = {};
   for (std::size_t byte = 0; byte < kNoByte; ++byte) {
     const ByteClass byte_class = ClassOf(static_cast<int>(byte));
-    const std::uint8_t letter = LetterOf(byte);
+    // Letters count from 1 in their last five bits, in either case.
+    const auto letter =
+        static_cast<std::uint8_t>(IsLetter(byte_class) ? byte & 31 : 0);
     bytes[byte] = {{byte_class, IsMark(byte_class) ? kRepeat : byte_class},
                    letter,
                    static_cast<std::uint16_t>(letter * kLetterCount)};
@@ -119,13 +114,16 @@ struct Step {
   std::uint16_t end = 0;  // An index of kEnds.
 };
 
-// How a piece ends: the first not at all, the others as the states do.
-struct End {
+// How a piece ends: the first not at all, and whatever its letters cost that
+// adds nothing, the others as the states do.
+struct alignas(32) End {
   std::int64_t price = 0;
   std::int64_t least = 0;
-  std::int64_t ends = -1;    // All bits if it does, else none.
-  std::int64_t goes_on = 0;  // The other bits.
+  std::int64_t goes_on = 0;  // All bits if it does, else none.
 };
+
+// Below what the letters of any text cost.
+constexpr std::int64_t kFree = std::numeric_limits<std::int64_t>::min() / 2;
 
 constexpr std::size_t kStepRow = 32;
 static_assert(kByteClassCount <= kStepRow);
@@ -133,10 +131,10 @@ static_assert(kStateCount * kStepRow <= 1 << 16);
 
 constexpr auto kEnds = [] {
   std::array<End, kStateCount + 1> ends = {};
-  ends[0] = {0, 0, 0, -1};
+  ends[0] = {kFree, 0, -1};
   for (int i = 0; i < kStateCount; ++i) {
     const Price price = PriceOf(StateAt(i));
-    ends[static_cast<std::size_t>(i) + 1] = {price.price, price.least, -1, 0};
+    ends[static_cast<std::size_t>(i) + 1] = {price.price, price.least, 0};
   }
   return ends;
 }();
@@ -200,7 +198,7 @@ class Sum {
     const Step& step = column[row_];
     row_ = step.next_row;
     const End& end = kEnds.data()[step.end];
-    total_ += Cost(end) & end.ends;
+    total_ += Cost(end);
     const std::size_t letter_row =
         before_->letter_row & static_cast<std::size_t>(end.goes_on);
     letters_ = (letters_ & end.goes_on) +
