@@ -3,6 +3,7 @@
 
 #include "server/formats/edit.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -59,6 +60,35 @@ std::string MaskObject(absl::string_view text, std::int64_t tokens_min,
   return masks.empty() ? "" : Splice(text, masks);
 }
 
+void AddStrings(const json::Value& value, std::vector<std::string>& strings) {
+  if (value.is_string()) strings.push_back(value.string());
+  for (const json::Value& child : value.children()) {
+    AddStrings(child, strings);
+  }
+}
+
+// The string values in `arguments`, an object or a string that holds one.
+std::vector<std::string> Strings(absl::string_view arguments) {
+  std::string inside;
+  absl::string_view object = arguments;
+  if (!arguments.empty() && arguments.front() == '"') {
+    inside = json::Unquote(arguments);
+    object = inside;
+  }
+  std::vector<std::string> strings;
+  const absl::StatusOr<json::Document> document =
+      json::Document::Parse(object, {.depth_max = kJsonDepthMax,
+                                     .tree_depth = kArgumentsDepth,
+                                     .tree_size_max = kJsonValuesMax});
+  if (document.ok()) AddStrings(document->root(), strings);
+  return strings;
+}
+
+// A JSON string without its quotes.
+std::string Inside(const std::string& literal) {
+  return literal.substr(1, literal.size() - 2);
+}
+
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // The first byte at or behind `at` that is no white space.
@@ -81,6 +111,21 @@ std::string MaskArguments(absl::string_view arguments, std::int64_t tokens_min,
   if (masked.empty()) return "";
   std::string quoted = json::Quote(masked);
   return quoted.size() < arguments.size() ? quoted : "";
+}
+
+std::vector<std::string> NewStrings(absl::string_view before,
+                                    absl::string_view after) {
+  const std::vector<std::string> old = Strings(before);
+  std::vector<std::string> added = Strings(after);
+  std::erase_if(added, [&](const std::string& text) {
+    return std::ranges::find(old, text) != old.end();
+  });
+  return added;
+}
+
+std::vector<std::string> EscapedForms(absl::string_view text) {
+  const std::string once = Inside(json::Quote(text));
+  return {once, Inside(json::Quote(once))};
 }
 
 std::vector<Replacement> RemoveElements(absl::string_view message,

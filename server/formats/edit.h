@@ -31,6 +31,16 @@ std::string MaskArguments(
     absl::FunctionRef<std::string(std::int64_t tokens)> placeholder,
     const TokenCounter& counter);
 
+// The string values of the JSON value `after` that `before` does not hold, as
+// they are, in order: what MaskArguments put there.
+std::vector<std::string> NewStrings(absl::string_view before,
+                                    absl::string_view after);
+
+// `text` as the inside of a JSON string, and as the inside of one that is
+// itself inside of one, as arguments are that are a string. The same if there
+// is nothing to escape.
+std::vector<std::string> EscapedForms(absl::string_view text);
+
 // Returns what takes `elements` out of the arrays of `message` in which they
 // stand, with the commas that go with them, in order. REQUIRES: each is a whole
 // element of an array; they are in order and do not overlap.

@@ -22,7 +22,9 @@ std::string Masked(absl::string_view arguments) {
   const FormTokenCounter counter;
   return MaskArguments(
       arguments, 20'000,
-      [](std::int64_t tokens) { return absl::StrCat("[", tokens / 1'000, "]"); },
+      [](std::int64_t tokens) {
+        return absl::StrCat("[", tokens / 1'000, "]");
+      },
       counter);
 }
 

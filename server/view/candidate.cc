@@ -171,8 +171,8 @@ void MaskCall(const Session& session, const Policy& policy,
   const Call& call = session.calls()[candidate.observation->call];
   // The first message of a view is that of the history.
   if (policy.argument_tokens_min == 0 || call.sequence == 0 ||
-      call.arguments.has_value() ||
-      !call.call.is_removable || BatchOf(session, call).has_thinking ||
+      call.arguments.has_value() || !call.call.is_removable ||
+      BatchOf(session, call).has_thinking ||
       call.call.token_count < policy.argument_tokens_min ||
       IsBound(session, prices, call.sequence)) {
     return;

@@ -26,8 +26,8 @@
 #include "server/base/limits.h"
 #include "server/base/reason.h"
 #include "server/base/status.h"
+#include "server/formats/edit.h"
 #include "server/formats/format.h"
-#include "server/json/literal.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
 #include "server/model/record.h"
@@ -36,28 +36,9 @@
 namespace clerestory {
 namespace {
 
-// Memory that a message and an observation take beside their bytes.
-constexpr std::int64_t kMessageMemoryBytes = sizeof(SessionMessage) + 64;
-constexpr std::int64_t kObservationMemoryBytes = sizeof(Observation) + 96;
-constexpr std::int64_t kCallMemoryBytes = sizeof(Call) + 256;
-
-// The beginning that a text must share with a placeholder before the two are
-// compared.
-constexpr std::size_t kPlaceholderStemBytes = 8;
-// More than any placeholder has, as the inside of a JSON string.
-constexpr std::size_t kTemplateTextMax = 2048;
-
 absl::Status Corrupt(absl::string_view what) {
   return MakeError(absl::StatusCode::kDataLoss, Reason::kRecordCorrupt,
                    absl::StrCat("stored session: ", what));
-}
-
-// `status` of the message at `index` of an append.
-absl::Status AtMessage(const absl::Status& status, std::size_t index) {
-  const std::string field = absl::StrCat("messages[", index, "]");
-  return MakeError(status.code(), DetailOf(status).reason,
-                   absl::StrCat(field, ": ", status.message()),
-                   {{"field", field}});
 }
 
 void Add(std::int64_t part, std::int64_t& sum) {
@@ -86,22 +67,6 @@ void AddCall(const ViewServed& call, Ledger& ledger) {
   Add(call.view_cost, ledger.view_cost);
   Add(call.output_tokens, ledger.output_tokens);
   Add(call.output_cost, ledger.output_cost);
-}
-
-// What calls are found by: their id, or their tool where a result has no id. A
-// name begins with a byte that no id in UTF-8 has.
-std::string ToolKey(const std::string& tool) {
-  return absl::StrCat("\xff", tool);
-}
-
-// The key of `result`, and what to try if there is no call of that key.
-std::string KeyOf(const ParsedResult& result) {
-  return result.call_id.empty() && !result.tool.empty() ? ToolKey(result.tool)
-                                                        : result.call_id;
-}
-
-std::vector<std::string> KeysOf(const ParsedCall& call) {
-  return {call.id, ToolKey(call.tool)};
 }
 
 void AddIfPresent(const std::optional<std::int64_t>& part,
@@ -133,6 +98,11 @@ void AddUsage(const Usage& part, Usage& sum) {
 
 namespace {
 
+std::set<std::string> SetOf(std::vector<std::string> values) {
+  return {std::make_move_iterator(values.begin()),
+          std::make_move_iterator(values.end())};
+}
+
 // Whether `mask` says something, and nothing of it is masked already.
 bool CanApply(const Mask& mask, const Observation& observation,
               const Call& call) {
@@ -157,191 +127,6 @@ bool CanApply(const Mask& mask, const Observation& observation,
 
 Session::Session(SessionHeader header, const TokenCounter& counter)
     : header_(std::move(header)), counter_(counter) {}
-
-absl::StatusOr<std::vector<ParsedMessage>> Session::CheckAppend(
-    const std::vector<Bytes>& messages, std::size_t first_index) const {
-  std::vector<ParsedMessage> all;
-  all.reserve(messages.size());
-  std::unordered_set<std::string> new_keys;
-  for (std::size_t i = 0; i < messages.size(); ++i) {
-    const std::string& message = *messages[i];
-    if (static_cast<std::int64_t>(message.size()) > kMessageBytesMax) {
-      return AtMessage(
-          MakeError(absl::StatusCode::kInvalidArgument,
-                    Reason::kMessageTooLarge,
-                    absl::StrCat(message.size(), " bytes, at most ",
-                                 kMessageBytesMax, " are accepted")),
-          first_index + i);
-    }
-    absl::StatusOr<ParsedMessage> parsed = adapter().Parse(message, counter_);
-    if (!parsed.ok()) return AtMessage(parsed.status(), first_index + i);
-    if (parsed->tokens.total() > kTokensMax) {
-      return AtMessage(MakeError(absl::StatusCode::kInvalidArgument,
-                                 Reason::kMessageTooLarge, "too many tokens"),
-                       first_index + i);
-    }
-    for (const ParsedCall& call : parsed->calls) {
-      for (std::string& key : KeysOf(call)) new_keys.insert(std::move(key));
-    }
-    for (std::size_t r = 0; r < parsed->results.size(); ++r) {
-      const std::string key = KeyOf(parsed->results[r]);
-      if (!new_keys.contains(key) && !calls_of_key_.contains(key)) {
-        return AtMessage(
-            MakeError(absl::StatusCode::kInvalidArgument,
-                      Reason::kResultWithoutCall,
-                      absl::StrCat("result ", r,
-                                   " answers no call of this session; append "
-                                   "the assistant message with the call "
-                                   "first")),
-            first_index + i);
-      }
-    }
-    all.push_back(*std::move(parsed));
-  }
-  return all;
-}
-
-void Session::Append(const MessageAppended& record, ParsedMessage parsed) {
-  SessionMessage message;
-  last_usage_.reset();
-  message.raw = record.message;
-  message.view = record.message;
-  message.time = record.time;
-  message.role = parsed.role;
-  message.tokens = parsed.tokens;
-  message.first_observation = observations_.size();
-  message.observation_count = parsed.results.size();
-  message.view_bytes_before = view_bytes_;
-  message.view_tokens_before = view_tokens_;
-  message.view_digest =
-      ViewDigest(message_count()).Then(Digest::Of(*record.message));
-
-  message.part_count = parsed.part_count;
-  message.first_call = calls_.size();
-  message.call_count = parsed.calls.size();
-  message.view_messages_before = view_messages_;
-  message.saved_call_tokens_before = saved_call_tokens_;
-  if (parsed.role == Role::kAssistant &&
-      (messages_.empty() || messages_.back().role != Role::kAssistant)) {
-    ++turn_count_;
-    batches_.emplace_back();
-  }
-  for (const ParsedCall& call : parsed.calls) {
-    if (HasCopiedPlaceholder(*record.message, call)) {
-      ++ledger_.copied_placeholder_count;
-    }
-  }
-  AddCalls(std::move(parsed.calls));
-  AddObservations(std::move(parsed.results));
-  batches_.back().has_thinking |= parsed.has_thinking;
-  if (parsed.has_thinking) last_thinking_ = message_count();
-  view_image_count_ += parsed.image_count;
-  raw_tokens_ += parsed.tokens;
-  ++view_messages_;
-  view_tokens_ += parsed.tokens.total();
-  const auto bytes = static_cast<std::int64_t>(record.message->size());
-  history_bytes_ += bytes;
-  view_bytes_ += bytes;
-  memory_bytes_ += bytes + kMessageMemoryBytes;
-  messages_.push_back(std::move(message));
-  ++version_;
-}
-
-void Session::AddCalls(std::vector<ParsedCall> calls) {
-  for (ParsedCall& parsed : calls) {
-    for (std::string& key : KeysOf(parsed)) {
-      CallList& list = calls_of_key_[std::move(key)];
-      list.open.push_back(calls_.size());
-      list.last = calls_.size();
-    }
-    Call call;
-    call.sequence = message_count();
-    call.turn = turn_count_;
-    call.view_tokens_before = view_tokens_ + parsed.tokens_before;
-    call.call = std::move(parsed);
-    calls_.push_back(std::move(call));
-    ++batches_.back().open_call_count;
-    memory_bytes_ += kCallMemoryBytes;
-  }
-}
-
-std::size_t Session::FindCall(const ParsedResult& result) const {
-  const auto found = calls_of_key_.find(KeyOf(result));
-  CLERESTORY_CHECK(found != calls_of_key_.end());
-  const CallList& list = found->second;
-  if (list.open.empty()) return list.last;
-  // Of the latest turn with an open one, the first.
-  auto call = list.open.end() - 1;
-  const std::int64_t turn = calls_[*call].turn;
-  while (call != list.open.begin() && calls_[*(call - 1)].turn == turn) --call;
-  return *call;
-}
-
-void Session::Answer(std::size_t call) {
-  for (const std::string& key : KeysOf(calls_[call].call)) {
-    std::vector<std::size_t>& open = calls_of_key_[key].open;
-    const auto at = std::ranges::lower_bound(open, call);
-    if (at != open.end() && *at == call) open.erase(at);
-  }
-  Batch& batch = batches_[static_cast<std::size_t>(calls_[call].turn)];
-  --batch.open_call_count;
-  batch.observations_end = observations_.size() + 1;
-  calls_[call].first_observation = observations_.size();
-}
-
-void Session::AddObservations(std::vector<ParsedResult> results) {
-  std::int64_t index = 0;
-  for (ParsedResult& result : results) {
-    Observation observation;
-    observation.sequence = message_count();
-    observation.index = index++;
-    observation.call = FindCall(result);
-    if (calls_[observation.call].observation_count++ == 0) {
-      Answer(observation.call);
-    }
-    observation.tool = calls_[observation.call].call.tool;
-    observation.turn = turn_count_;
-    observation.batch = calls_[observation.call].turn;
-    observation.view_tokens_before = view_tokens_ + result.tokens_before;
-    view_image_count_ += result.image_count;
-    observation.result = std::move(result);
-    observations_.push_back(std::move(observation));
-    memory_bytes_ += kObservationMemoryBytes;
-  }
-}
-
-bool Session::BeginsWithPlaceholder(absl::string_view text) const {
-  // The one that it begins with is the last of those that are not behind it,
-  // unless that has more in common with it than the one has.
-  while (text.size() >= kPlaceholderStemBytes) {
-    const auto next = placeholders_.upper_bound(std::string(text));
-    if (next == placeholders_.begin()) return false;
-    const std::string& last = *std::prev(next);
-    if (absl::StartsWith(text, last)) return true;
-    const auto end = std::ranges::mismatch(text, last).in1;
-    text = text.substr(0, static_cast<std::size_t>(end - text.begin()));
-  }
-  return false;
-}
-
-bool Session::HasCopiedPlaceholder(absl::string_view message,
-                                   const ParsedCall& call) const {
-  const absl::string_view arguments =
-      message.substr(call.arguments.offset, call.arguments.size);
-  std::string stem;
-  for (const std::string& placeholder : placeholders_) {
-    // They are sorted, so those with one beginning follow one another.
-    if (!stem.empty() && absl::StartsWith(placeholder, stem)) continue;
-    stem = placeholder.substr(0, kPlaceholderStemBytes);
-    for (std::size_t at = arguments.find(stem); at != absl::string_view::npos;
-         at = arguments.find(stem, at + 1)) {
-      if (BeginsWithPlaceholder(arguments.substr(at, kTemplateTextMax))) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
 
 void Session::Apply(const ViewServed& record) {
   if (record.is_new_call) {
@@ -489,12 +274,15 @@ void Session::SetMask(const Mask& mask, const ViewServed& view) {
   Call& call = calls_[observation.call];
   CLERESTORY_CHECK(CanApply(mask, observation, call));
   if (!mask.arguments.empty()) {
+    const std::string& message =
+        *messages_[static_cast<std::size_t>(call.sequence)].raw;
+    const absl::string_view before = absl::string_view(message).substr(
+        call.call.arguments.offset, call.call.arguments.size);
     call.arguments = mask.arguments;
-    call.arguments_saving = ArgumentsSaving(
-        absl::string_view(
-            *messages_[static_cast<std::size_t>(call.sequence)].raw)
-            .substr(call.call.arguments.offset, call.call.arguments.size),
-        mask.arguments, counter_);
+    call.arguments_saving = ArgumentsSaving(before, mask.arguments, counter_);
+    for (const std::string& placeholder : NewStrings(before, mask.arguments)) {
+      placeholders_.merge(SetOf(EscapedForms(placeholder)));
+    }
     ++ledger_.argument_mask_count;
   }
   if (mask.is_dropped) {
@@ -506,8 +294,7 @@ void Session::SetMask(const Mask& mask, const ViewServed& view) {
     observation.placeholder = mask.placeholder;
     observation.placeholder_tokens =
         counter_.CountText(mask.placeholder, TextForm::kPlain);
-    const std::string quoted = json::Quote(mask.placeholder);
-    placeholders_.insert(quoted.substr(1, quoted.size() - 2));
+    placeholders_.merge(SetOf(EscapedForms(mask.placeholder)));
   }
   if (mask.is_dropped || !mask.placeholder.empty()) {
     observation.mask_time = view.time;
