@@ -163,14 +163,15 @@ TEST_P(FormatPropertyTest, EveryViewOfAValidHistoryIsValid) {
   RecordProperty("argument_masks", absl::StrCat(Simulation::argument_masks_));
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, FormatPropertyTest,
-                         ::testing::Values(Format::kAnthropicMessages,
-                                           Format::kOpenaiChat),
-                         [](const ::testing::TestParamInfo<Format>& param) {
-                           const absl::string_view name =
-                               FormatName(param.param);
-                           return std::string(name.data(), name.size());
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Formats, FormatPropertyTest,
+    ::testing::Values(Format::kAnthropicMessages, Format::kOpenaiChat,
+                      Format::kOpenaiResponses, Format::kGemini,
+                      Format::kBedrockConverse),
+    [](const ::testing::TestParamInfo<Format>& param) {
+      const absl::string_view name = FormatName(param.param);
+      return std::string(name.data(), name.size());
+    });
 
 }  // namespace
 }  // namespace clerestory

@@ -114,15 +114,12 @@ class Planner {
   // How many observations, from the first, the policy does not keep.
   std::size_t OldCount() const {
     const auto& all = session_.observations();
-    const auto is_old = [&](std::size_t end) {
-      return IsOldEnough(end, all[end - 1].turn, policy_.keep_observations,
-                         policy_.keep_turns);
-    };
     auto count = static_cast<std::size_t>(session_.eligible_count());
     // Fewer than in the last view if this policy keeps more.
-    while (count > 0 && !is_old(count)) {
-      const std::int64_t turn = all[count - 1].turn;
-      while (count > 0 && all[count - 1].turn == turn) --count;
+    if (count > 0 &&
+        !IsOldEnough(count, all[count - 1].turn, policy_.keep_observations,
+                     policy_.keep_turns)) {
+      count = 0;
     }
     while (count < all.size()) {
       const std::size_t end = NextEnd(count);

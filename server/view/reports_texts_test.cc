@@ -210,6 +210,7 @@ TEST(ReportTest, N77_ACopyOfAMaskInANewCallIsCounted) {
     ScriptedSession s = EagerSession(format);
     s.policy.argument_tokens_min = 50;
     s.policy.argument_placeholder = "[argument masked: {tokens} tokens]";
+    s.Ask(5);
     AppendTurn(s,
                {.id = "1",
                 .arguments = absl::StrCat(R"({"body":)", LiteralOf(500), "}")},
@@ -258,6 +259,7 @@ TEST(ReportTest, N79_AnArgumentIsWholeOrAPlaceholder) {
     s.policy.argument_tokens_min = 50;
     s.policy.argument_placeholder = "[argument masked]";
     ServedViews views(s);
+    s.Ask(5);
     AppendTurn(s, {.id = "w", .arguments = arguments}, LiteralOf(100));
     s.Turns(3, 100);
     views.Serve();
@@ -265,7 +267,7 @@ TEST(ReportTest, N79_AnArgumentIsWholeOrAPlaceholder) {
         R"({"path":")", path, R"(","body":"[argument masked]","n":[1.50,)",
         R"("[argument masked]"],"deep":{"path":")", path, R"("}})");
     if (format == Format::kOpenaiChat) expected = Literal(expected);
-    EXPECT_THAT(views.last()[0], HasSubstr(expected));
+    EXPECT_THAT(views.last()[1], HasSubstr(expected));
     EXPECT_EQ(CountOf("bb", views.last()), 0U);
   }
 }
