@@ -21,6 +21,7 @@
 #include "client/transcripts/transcript.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/transcript_files.h"
 
 namespace clerestory {
 namespace {
@@ -172,33 +173,6 @@ std::string Contents(const std::filesystem::path& path) {
   std::ostringstream contents;
   contents << in.rdbuf();
   return contents.str();
-}
-
-// The folder with public transcripts; empty if this machine has none.
-std::filesystem::path TranscriptsFolder() {
-  const char* const named = std::getenv("CLERESTORY_TRANSCRIPTS");
-  const std::filesystem::path folder =
-      named != nullptr ? std::filesystem::path(named)
-                       : std::filesystem::path(CLERESTORY_SOURCE_DIR) /
-                             "../shared/transcripts";
-  return std::filesystem::is_directory(folder) ? folder
-                                               : std::filesystem::path();
-}
-
-// The transcripts of the folder by their path in it: files, and folders of
-// events.
-std::map<std::string, std::filesystem::path> TranscriptFiles() {
-  std::map<std::string, std::filesystem::path> files;
-  const std::filesystem::path folder = TranscriptsFolder();
-  if (folder.empty()) return files;
-  for (const auto& kind : std::filesystem::directory_iterator(folder)) {
-    if (!kind.is_directory()) continue;
-    for (const auto& entry : std::filesystem::directory_iterator(kind.path())) {
-      files.emplace(std::filesystem::relative(entry.path(), folder).string(),
-                    entry.path());
-    }
-  }
-  return files;
 }
 
 Expected Counted(const std::vector<Transcript>& transcripts) {

@@ -173,7 +173,9 @@ class ResponsesRules final : public HistoryRules {
   absl::Status AddReasoning(const json::Value& item, absl::string_view path) {
     const json::Value encrypted = item["encrypted_content"];
     if (!item["summary"].is_array()) return Refused(path, "summary");
-    if (!absl::StartsWith(item["id"].string(), "rs")) {
+    // Clients that store nothing may leave the id out, as Codex does.
+    if (item["id"].is_string() &&
+        !absl::StartsWith(item["id"].string(), "rs")) {
       return Refused(path, "Expected an ID that begins with 'rs'");
     }
     // Nothing is stored, so that an id alone says nothing.
@@ -182,7 +184,7 @@ class ResponsesRules final : public HistoryRules {
                                         "' not found. Items are not persisted "
                                         "when store is set to false."));
     }
-    reasoning_ = item["id"].string();
+    reasoning_ = item["id"].is_string() ? item["id"].string() : "without id";
     return absl::OkStatus();
   }
 
@@ -193,7 +195,7 @@ class ResponsesRules final : public HistoryRules {
     if (call_id.empty() || call_id.size() > kCallIdSizeMax) {
       return Refused(path, "call_id has 1 to 64 characters");
     }
-    if (id.exists() && !absl::StartsWith(id.string(), kind.id_prefix)) {
+    if (id.is_string() && !absl::StartsWith(id.string(), kind.id_prefix)) {
       return Refused(path, absl::StrCat("Expected an ID that begins with '",
                                         kind.id_prefix, "'"));
     }
