@@ -19,16 +19,20 @@ void AddBacktest(CLI::App& cli, BacktestOptions& options) {
       "backtest",
       "Play transcripts again under several policies, offline, and print what "
       "each would have cost.");
-  command.add_option("FILE", options.files, "transcripts");
+  command.add_option("FILE", options.files,
+                     "transcripts: files, or folders of OpenHands events");
   command
       .add_option("--policy", options.policies,
                   "a mode (off, every_turn, block, threshold, adaptive), and "
-                  "fields that differ, as in block,block_size=20; may be "
-                  "repeated")
+                  "fields that differ, as in block,block_size=20 or "
+                  "adaptive,errors=drop; may be repeated")
       ->take_all();
-  command.add_option("--format", options.source,
-                     "kind of the files (claude-code, anthropic, openai-chat, "
-                     "swe-agent, mini-swe-agent), if not detected");
+  command.add_option(
+      "--format", options.source,
+      "kind of the files (claude-code, codex, pi, gemini, cline, "
+      "swe-agent, mini-swe-agent, openhands-v0, openhands-v1, "
+      "trae, inspect, langchain, atif, anthropic, openai-chat), "
+      "if not detected");
   command.add_option("--model", options.model,
                      "model of all calls, for its prices; else as the "
                      "transcript says");
@@ -47,10 +51,13 @@ void AddReplay(CLI::App& cli, ReplayOptions& options) {
       "replay",
       "Send a transcript to a running server as an agent would, check what "
       "comes back, and print what it cost.");
-  command.add_option("FILE", options.file, "a transcript")->required();
+  command
+      .add_option("FILE", options.file,
+                  "a transcript: a file, or a folder of OpenHands events")
+      ->required();
   command.add_option("--target", options.target, "address of the server");
   command.add_option("--format", options.source,
-                     "kind of the file, if not detected");
+                     "kind of the file, as for backtest, if not detected");
   command.add_option("--model", options.model,
                      "model of all calls; else as the transcript says");
   command.add_option("--session-prefix", options.session_prefix,

@@ -212,7 +212,7 @@ def check_restarts(
 def main() -> None:
     files = transcripts.files()
     if QUICK:
-        files = [path for path in files if path.stat().st_size <= QUICK_BYTES_MAX]
+        files = [p for p in files if transcripts.size_of(p) <= QUICK_BYTES_MAX]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         simulation_differences = check_simulation(folder)
@@ -221,7 +221,7 @@ def main() -> None:
         adaptive = summary_of(report, "adaptive")
         agreement = None if QUICK else check_agreement(folder)
         replays = check_replays(folder, files)
-        largest = sorted(files, key=lambda path: path.stat().st_size)
+        largest = sorted(files, key=transcripts.size_of)
         restarts = check_restarts(
             folder, largest[-2:] if QUICK else largest[-12:], replays["digests"]
         )

@@ -15,8 +15,19 @@ SHARED = pathlib.Path(
 )
 FIXTURES = ROOT / "tests" / "testdata" / "transcripts"
 
-# The kinds of files that can be read.
-FOLDERS = ["claude-code", "anthropic", "openai-chat", "swe-agent", "mini-swe-agent"]
+# Where the kinds that can be read lie; `other` has those with a file or two.
+FOLDERS = [
+    "claude-code",
+    "anthropic",
+    "openai-chat",
+    "swe-agent",
+    "mini-swe-agent",
+    "codex",
+    "gemini",
+    "cline",
+    "openhands",
+    "other",
+]
 # Those that are a provider's own messages array.
 ARRAY_FOLDERS = ["anthropic", "openai-chat"]
 
@@ -26,11 +37,21 @@ def fixtures() -> list[pathlib.Path]:
 
 
 def files(folders: list[str] = FOLDERS) -> list[pathlib.Path]:
-    """All transcripts that can be read, in a fixed order."""
+    """All transcripts that can be read, in a fixed order.
+
+    A folder of events, a JSON file for each, is one transcript.
+    """
     found = [
         path
         for folder in folders
         for path in sorted((SHARED / folder).glob("*"))
-        if path.is_file()
+        if path.is_file() or any(path.glob("*.json"))
     ]
     return found or fixtures()
+
+
+def size_of(path: pathlib.Path) -> int:
+    """Bytes of a transcript: of a folder, those of its events."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(event.stat().st_size for event in path.glob("*.json"))
