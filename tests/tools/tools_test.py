@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import count_junit
+import fuzz
 import serving_address
 import tidy_sources
 
@@ -55,6 +56,18 @@ class CountJUnitTest(unittest.TestCase):
 
     def test_file_that_is_not_there_counts_nothing(self):
         self.assertEqual(count_junit.count_file("no/such/file.xml"), (0, [], 0))
+
+
+class FuzzTest(unittest.TestCase):
+    def test_executions_are_those_of_the_last_statistics(self):
+        self.assertEqual(
+            fuzz.executions_of(
+                "#2 INITED cov: 9\nstat::number_of_executed_units: 7\n"
+                "stat::number_of_executed_units: 1234\nstat::peak_rss_mb: 61\n"
+            ),
+            1234,
+        )
+        self.assertEqual(fuzz.executions_of("killed"), 0)
 
 
 class ServingAddressTest(unittest.TestCase):
