@@ -19,6 +19,7 @@
 #include "server/json/document.h"
 #include "server/model/message.h"
 #include "server/tokens/class_token_counter.h"
+#include "server/tokens/token_counter.h"
 
 namespace clerestory {
 namespace {
@@ -116,14 +117,14 @@ void CheckArguments(absl::string_view message, const ParsedMessage& parsed,
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
   using namespace clerestory;
-  static const ClassTokenCounter* const counter = new ClassTokenCounter();
+  const TokenCounter& counter = ClassTokenCounter();
   const absl::string_view message(reinterpret_cast<const char*>(data), size);
   const absl::StatusOr<ParsedMessage> parsed =
-      AdapterFor(kFormat).Parse(message, *counter);
+      AdapterFor(kFormat).Parse(message, counter);
   if (!parsed.ok()) return 0;
   CheckParsed(message, *parsed);
-  CheckMasking(message, *parsed, *counter);
-  CheckDropping(message, *parsed, *counter);
-  CheckArguments(message, *parsed, *counter);
+  CheckMasking(message, *parsed, counter);
+  CheckDropping(message, *parsed, counter);
+  CheckArguments(message, *parsed, counter);
   return 0;
 }

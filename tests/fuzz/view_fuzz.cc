@@ -23,6 +23,7 @@
 #include "server/model/record.h"
 #include "server/policy/policy.h"
 #include "server/tokens/class_token_counter.h"
+#include "server/tokens/token_counter.h"
 #include "server/view/plan_view.h"
 #include "server/view/session.h"
 #include "server/view/view.h"
@@ -97,12 +98,12 @@ class Driver {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
                                       std::size_t size) {
   using namespace clerestory;
-  static const ClassTokenCounter* const counter = new ClassTokenCounter();
+  const TokenCounter& counter = ClassTokenCounter();
   const absl::string_view input(reinterpret_cast<const char*>(data), size);
   const std::vector<absl::string_view> lines = absl::StrSplit(input, '\n');
   const absl::StatusOr<Policy> policy = ParsePolicy(lines.front());
   if (!policy.ok()) return 0;
-  Driver driver(*policy, *counter);
+  Driver driver(*policy, counter);
   for (std::size_t i = 1; i < lines.size(); ++i) {
     if (lines[i].empty()) {
       driver.Serve();

@@ -123,7 +123,8 @@ std::string RandomHistory::ChatResult(const std::string& id) {
   const std::string content = Content();
   if (random_.OneIn(3)) {
     return absl::StrCat(R"({"content":)", content, R"(, "tool_call_id":")", id,
-                        R"(","role":"tool","x":1.50e+3})");
+                        R"(","role":"tool")",
+                        options_.has_unknown ? R"(,"x":1.50e+3})" : "}");
   }
   return ResultMessages(options_.format, {{.id = id, .content = content}})[0];
 }
@@ -160,7 +161,7 @@ void RandomHistory::AddResults(std::vector<RandomCall> calls,
   }
   if (is_anthropic() && !calls.empty()) {
     if (random_.OneIn(8)) parts.push_back(TextBlock("go on"));
-    if (random_.OneIn(12)) {
+    if (random_.OneIn(12) && options_.has_unknown) {
       parts.emplace_back(R"({"type":"from_the_future","n":1})");
     }
     if (options_.has_images && random_.OneIn(30)) parts.push_back(ImageBlock());

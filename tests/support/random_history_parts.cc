@@ -48,7 +48,7 @@ std::string CallBody(absl::string_view kind, absl::string_view id,
 
 std::string RandomHistory::Finish(std::string message) {
   if (is_anthropic() || options_.format == Format::kOpenaiChat) return message;
-  if (random_.OneIn(10)) {
+  if (random_.OneIn(10) && options_.has_unknown) {
     message.pop_back();
     absl::StrAppend(&message, R"(,"from_the_future":{"n":1.0e2}})");
   }

@@ -39,6 +39,8 @@ struct RandomHistoryOptions {
   bool is_valid = true;
   bool has_images = false;
   bool has_thinking = false;
+  // Whether there are blocks and fields that nobody knows.
+  bool has_unknown = true;
   // The most characters of a result.
   std::int64_t result_size_max = 400;
 };

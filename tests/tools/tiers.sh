@@ -210,6 +210,7 @@ tier_fuzz() {
 # The real programs, driven from Python.
 tier_e2e() {
   build release
+  build_random_views
   need python
   export_paths
   "$python" -m pytest -v -o cache_dir="$root/.cache/pytest" \
