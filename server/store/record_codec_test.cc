@@ -103,9 +103,9 @@ TEST(RecordCodecTest, EveryEnumeratorComesBack) {
     ASSERT_THAT(decoded, IsOk());
     EXPECT_EQ(std::get<SessionClosed>(*decoded), closed);
   }
-  for (const Format format : {Format::kUnspecified, Format::kAnthropicMessages,
-                              Format::kOpenaiChat, Format::kOpenaiResponses,
-                              Format::kGemini, Format::kBedrockConverse}) {
+  for (const Format format :
+       {Format::kUnspecified, Format::kAnthropicMessages, Format::kOpenaiChat,
+        Format::kOpenaiResponses, Format::kGemini, Format::kBedrockConverse}) {
     SessionHeader header = OpenHeader(kKey);
     header.format = format;
     const auto decoded = DecodeHeader(EncodeHeader(header), kKey);
