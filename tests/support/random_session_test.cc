@@ -74,11 +74,13 @@ TEST(RandomHistoryTest, IsOftenInvalidWhereItMayBe) {
 }
 
 // All messages of all seeds.
-std::string EverythingOf(Format format) {
+std::string EverythingOf(Format format, bool has_unknown = true) {
   std::string all;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     Random random(seed);
-    RandomHistory history(OptionsOf(format, seed), random);
+    RandomHistoryOptions options = OptionsOf(format, seed);
+    options.has_unknown = has_unknown;
+    RandomHistory history(options, random);
     for (int step = 0; step < kSteps; ++step) {
       absl::StrAppend(&all, absl::StrJoin(history.NextStep(), "\n"), "\n");
     }
@@ -112,6 +114,14 @@ TEST(RandomHistoryTest, DrawsWhatEachFormatHas) {
       EXPECT_TRUE(all.find(piece) != std::string::npos)
           << static_cast<int>(e.format) << " lacks " << piece;
     }
+  }
+}
+
+TEST(RandomHistoryTest, LeavesOutWhatNobodyKnowsIfTold) {
+  for (const Format format : kFormats) {
+    const std::string all = EverythingOf(format, /*has_unknown=*/false);
+    EXPECT_EQ(all.find("from_the_future"), std::string::npos);
+    EXPECT_EQ(all.find("\"x\":"), std::string::npos);
   }
 }
 
