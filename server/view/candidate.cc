@@ -171,6 +171,8 @@ void MaskCall(const Session& session, const Policy& policy,
   const Call& call = session.calls()[candidate.observation->call];
   // The first message of a view is that of the history.
   if (policy.argument_tokens_min == 0 || call.sequence == 0 ||
+      &session.observations()[call.first_observation] !=
+          candidate.observation ||
       call.arguments.has_value() || !call.call.is_removable ||
       BatchOf(session, call).has_thinking ||
       call.call.token_count < policy.argument_tokens_min ||
@@ -199,12 +201,11 @@ std::optional<Candidate> CandidateFor(const Session& session,
                                       const ModelPrices& prices,
                                       std::size_t index) {
   const Observation& observation = session.observations()[index];
+  const Call& call = session.calls()[observation.call];
   const bool is_error = observation.result.is_error;
-  if (observation.is_dropped ||
-      (is_error && policy.errors == ErrorRule::kKeep)) {
+  if (call.is_dropped || (is_error && policy.errors == ErrorRule::kKeep)) {
     return std::nullopt;
   }
-  const Call& call = session.calls()[observation.call];
   Candidate candidate;
   candidate.observation = &observation;
   candidate.mask.sequence = observation.sequence;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/base/reason.h"
@@ -98,6 +99,42 @@ TEST(PairingTest, OfTwoResultsTheFirstAnswersAndBothAreKept) {
   s.Turns(1, 100);
   s.Serve();
   EXPECT_THAT(s.masked(), ElementsAre(0, 1));
+}
+
+TEST(PairingTest, ArgumentsAreMaskedWithTheFirstOfTwoResults) {
+  ScriptedSession s;
+  s.policy.mode = Mode::kEveryTurn;
+  s.policy.argument_tokens_min = 50;
+  s.Append(UserMessage(kAnthropic, "go"));
+  s.Append(
+      Calls({{.id = "job",
+              .arguments = absl::StrCat(R"({"a":)", LiteralOf(100), "}")}}));
+  s.Append(Results({"job"}));
+  s.Append(Results({"job"}));
+  s.Turns(4, 100);
+  s.Serve();
+  EXPECT_THAT(s.masked(), ElementsAre(0, 1, 2));
+  EXPECT_EQ(s.session().ledger().argument_mask_count, 1);
+}
+
+TEST(PairingTest, ASecondResultOfADroppedCallStays) {
+  ScriptedSession s;
+  s.policy.mode = Mode::kEveryTurn;
+  s.policy.errors = ErrorRule::kDrop;
+  s.Append(UserMessage(kAnthropic, "go"));
+  s.Append(Calls({{.id = "job"}}));
+  s.Append(ResultMessages(
+      kAnthropic,
+      {{.id = "job", .content = LiteralOf(100), .is_error = true}}));
+  s.Turns(4, 100);
+  s.Serve();
+  ASSERT_EQ(s.session().ledger().drop_count, 1);
+  const std::string second = Results({"job"});
+  s.Append(second);
+  s.Turns(4, 100);
+  s.Serve();
+  EXPECT_EQ(*s.session().messages()[11].view, second);
+  EXPECT_THAT(s.masked(), ElementsAre(1, 2, 3, 4, 6));
 }
 
 TEST(PairingTest, AUserMessageMayStandBetweenCallAndResult) {
