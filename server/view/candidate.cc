@@ -170,7 +170,10 @@ void MaskCall(const Session& session, const Policy& policy,
               const ModelPrices& prices, Candidate& candidate) {
   const Call& call = session.calls()[candidate.observation->call];
   // The first message of a view is that of the history.
+  // Of two results the first one masks what they share.
   if (policy.argument_tokens_min == 0 || call.sequence == 0 ||
+      candidate.observation !=
+          &session.observations()[call.first_observation] ||
       call.arguments.has_value() || !call.call.is_removable ||
       BatchOf(session, call).has_thinking ||
       call.call.token_count < policy.argument_tokens_min ||

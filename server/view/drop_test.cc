@@ -292,8 +292,10 @@ TEST(ArgumentsTest, AStoredViewThatMasksOneCallTwiceIsDamage) {
   const Mask masked_again = {.sequence = 3, .arguments = "{}"};
   const Mask dropped = {.sequence = 2, .is_dropped = true};
   const Mask dropped_again = {.sequence = 3, .is_dropped = true};
+  const Mask result = {.sequence = 3, .placeholder = "[masked]"};
   for (const std::vector<Mask>& masks :
-       std::vector<std::vector<Mask>>{{masked, masked_again},
+       std::vector<std::vector<Mask>>{{dropped, result},
+                                      {masked, masked_again},
                                       {masked, dropped_again},
                                       {dropped, masked_again},
                                       {dropped, dropped_again}}) {

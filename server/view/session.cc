@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <unordered_set>
@@ -200,6 +201,8 @@ absl::Status Session::CheckView(const ViewServed& view) const {
     return Corrupt("a break without a known reason");
   }
   std::size_t next = 0;
+  std::set<std::size_t> changed_calls;
+  std::set<std::size_t> dropped_calls;
   for (const Mask& mask : view.masks) {
     if (mask.sequence < 0 || mask.sequence >= message_count()) {
       return Corrupt("a mask in a message that it does not have");
@@ -215,6 +218,13 @@ absl::Status Session::CheckView(const ViewServed& view) const {
     if (!CanApply(mask, observations_[i], calls_[observations_[i].call])) {
       return Corrupt("a mask of what is masked, or has no content");
     }
+    const std::size_t call = observations_[i].call;
+    const bool changes_call = mask.is_dropped || !mask.arguments.empty();
+    if (dropped_calls.contains(call) ||
+        (changes_call && !changed_calls.insert(call).second)) {
+      return Corrupt("two masks of one call");
+    }
+    if (mask.is_dropped) dropped_calls.insert(call);
     next = i + 1;
   }
   return absl::OkStatus();
