@@ -79,7 +79,8 @@ bool AnswersOnly(const Session& session, const SessionMessage& message,
 
 // Whether the messages with the calls and with all the results of a turn that
 // failed as a whole can go, without the roles around them no longer taking
-// turns. `sequence` is that of the message with the calls.
+// turns. `sequence` is that of the message with the calls. What is still to
+// come behind them is taken for the assistant's.
 bool CanDropMessages(const Session& session, std::int64_t sequence) {
   const SessionMessage& calls = MessageAt(session, sequence);
   if (calls.part_count != static_cast<std::int64_t>(calls.call_count)) {
@@ -93,9 +94,10 @@ bool CanDropMessages(const Session& session, std::int64_t sequence) {
     result_count += MessageAt(session, end).observation_count;
     ++end;
   }
-  return result_count == calls.call_count && end < session.message_count() &&
+  return result_count == calls.call_count &&
          MessageAt(session, sequence - 1).role != Role::kAssistant &&
-         MessageAt(session, end).role == Role::kAssistant;
+         (end == session.message_count() ||
+          MessageAt(session, end).role == Role::kAssistant);
 }
 
 // Whether a result stays in the message of `observation` if all failed pairs
