@@ -140,6 +140,11 @@ void Session::Apply(const ViewServed& record) {
   }
   if (!record.masks.empty()) {
     for (const Mask& mask : record.masks) SetMask(mask, record);
+    std::erase_if(candidates_, [&](std::size_t candidate) {
+      return std::ranges::binary_search(
+          record.masks, candidate, {},
+          [&](const Mask& mask) { return IndexOf(mask); });
+    });
     Render(FirstChange(record.masks));
   }
   if (record.is_new_call || !record.masks.empty()) {
@@ -312,8 +317,6 @@ void Session::SetMask(const Mask& mask, const ViewServed& view) {
     view_image_count_ -= observation.result.image_count;
     ++ledger_.mask_count;
   }
-  const auto at = std::ranges::lower_bound(candidates_, i);
-  if (at != candidates_.end() && *at == i) candidates_.erase(at);
 }
 
 Digest Session::ViewDigest(std::int64_t count) const {
