@@ -288,6 +288,8 @@ void Session::SetMask(const Mask& mask, const ViewServed& view) {
   Observation& observation = observations_[i];
   Call& call = calls_[observation.call];
   CLERESTORY_CHECK(CanApply(mask, observation, call));
+  memory_bytes_ += static_cast<std::int64_t>(mask.placeholder.size() +
+                                             mask.arguments.size());
   if (!mask.arguments.empty()) {
     const std::string& message =
         *messages_[static_cast<std::size_t>(call.sequence)].raw;
