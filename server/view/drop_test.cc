@@ -3,6 +3,7 @@
 
 // What leaves the view with a failed attempt, and what of a call is masked.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -176,6 +177,25 @@ TEST(DropTest, ACallWithTwoResultsIsNeverDropped) {
   s.Serve();
   EXPECT_EQ(s.session().ledger().drop_count, 0);
   EXPECT_THAT(s.masked(), ElementsAre(0, 1));
+}
+
+// One message of this many calls may come from any client.
+TEST(DropTest, ManyFailuresInOneMessageTakeNoLongTime) {
+  ScriptedSession s = DroppingSession();
+  std::vector<CallSpec> calls;
+  std::vector<ResultSpec> results;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string id = absl::StrCat("x", i);
+    calls.push_back({.id = id});
+    results.push_back(Failed(id));
+  }
+  s.Append(AssistantMessage(kAnthropic, "", calls));
+  s.Append(ResultMessages(kAnthropic, results));
+  s.Turns(3, 100);
+  const auto start = std::chrono::steady_clock::now();
+  s.Serve();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
+  EXPECT_EQ(s.session().ledger().mask_count, 20'000);
 }
 
 TEST(DropTest, InsideTheWindowNothingIsDropped) {
