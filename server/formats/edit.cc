@@ -115,10 +115,11 @@ std::string MaskArguments(absl::string_view arguments, std::int64_t tokens_min,
 
 std::vector<std::string> NewStrings(absl::string_view before,
                                     absl::string_view after) {
-  const std::vector<std::string> old = Strings(before);
+  std::vector<std::string> old = Strings(before);
+  std::ranges::sort(old);
   std::vector<std::string> added = Strings(after);
   std::erase_if(added, [&](const std::string& text) {
-    return std::ranges::find(old, text) != old.end();
+    return std::ranges::binary_search(old, text);
   });
   return added;
 }

@@ -3,6 +3,7 @@
 
 #include "server/formats/edit.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -61,6 +62,16 @@ TEST(MaskArgumentsTest, AStringWhosePlaceholderIsNotShorterStays) {
                 R"({"a":"bcd"})", 1,
                 [](std::int64_t) { return std::string("wxyz"); }, counter),
             "");
+}
+
+TEST(NewStringsTest, ManyStringsTakeNoLongTime) {
+  std::string list = R"({"a":[0)";
+  for (int i = 0; i < 60'000; ++i) absl::StrAppend(&list, ",\"s", i, "\"");
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(NewStrings(absl::StrCat(list, R"(,"old"]})"),
+                       absl::StrCat(list, R"(,"new"]})")),
+            std::vector<std::string>{"new"});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
 }
 
 // `text` without the parts that `elements` name.

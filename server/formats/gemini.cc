@@ -26,6 +26,10 @@
 namespace clerestory {
 namespace {
 
+// The members that a response has by convention.
+constexpr absl::string_view kOutput = "output";
+constexpr absl::string_view kError = "error";
+
 // A name in both spellings that the API reads.
 struct Name {
   absl::string_view camel;
@@ -239,12 +243,17 @@ class Scan {
   void MeasureResponse(const json::Value& response,
                        ParsedResult& result) const {
     result.content = ToByteSpan(response.span());
-    result.is_error = !IsAbsentOrNull(response["error"]) &&
-                      IsAbsentOrNull(response["output"]);
+    result.is_error =
+        !IsAbsentOrNull(response[kError]) && IsAbsentOrNull(response[kOutput]);
     for (const json::Value& value : response.children()) {
-      result.token_count += counter_.CountText(value.key(), TextForm::kPlain) +
-                            (value.is_string() ? StringTokens(value, counter_)
-                                               : JsonTokens(value, counter_));
+      // The name that every response has, a placeholder's too, is no part of
+      // what masking removes.
+      const std::string name = value.key();
+      if (name != kOutput && name != kError) {
+        result.token_count += counter_.CountText(name, TextForm::kPlain);
+      }
+      result.token_count += value.is_string() ? StringTokens(value, counter_)
+                                              : JsonTokens(value, counter_);
       result.line_count += LineCount(value);
     }
   }

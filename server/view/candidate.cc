@@ -79,7 +79,8 @@ bool AnswersOnly(const Session& session, const SessionMessage& message,
 
 // Whether the messages with the calls and with all the results of a turn that
 // failed as a whole can go, without the roles around them no longer taking
-// turns. `sequence` is that of the message with the calls.
+// turns. `sequence` is that of the message with the calls. What is still to
+// come behind them is taken for the assistant's.
 bool CanDropMessages(const Session& session, std::int64_t sequence) {
   const SessionMessage& calls = MessageAt(session, sequence);
   if (calls.part_count != static_cast<std::int64_t>(calls.call_count)) {
@@ -93,9 +94,10 @@ bool CanDropMessages(const Session& session, std::int64_t sequence) {
     result_count += MessageAt(session, end).observation_count;
     ++end;
   }
-  return result_count == calls.call_count && end < session.message_count() &&
+  return result_count == calls.call_count &&
          MessageAt(session, sequence - 1).role != Role::kAssistant &&
-         MessageAt(session, end).role == Role::kAssistant;
+         (end == session.message_count() ||
+          MessageAt(session, end).role == Role::kAssistant);
 }
 
 // Whether a result stays in the message of `observation` if all failed pairs
@@ -169,10 +171,11 @@ void MaskContent(const Session& session, const Policy& policy,
 void MaskCall(const Session& session, const Policy& policy,
               const ModelPrices& prices, Candidate& candidate) {
   const Call& call = session.calls()[candidate.observation->call];
-  // The first message of a view is that of the history.
+  // The first message of a view is that of the history; and of two results the
+  // first masks what they share.
   if (policy.argument_tokens_min == 0 || call.sequence == 0 ||
-      &session.observations()[call.first_observation] !=
-          candidate.observation ||
+      candidate.observation !=
+          &session.observations()[call.first_observation] ||
       call.arguments.has_value() || !call.call.is_removable ||
       BatchOf(session, call).has_thinking ||
       call.call.token_count < policy.argument_tokens_min ||

@@ -3,10 +3,13 @@
 
 // What leaves the view with a failed attempt, and what of a call is masked.
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
@@ -176,6 +179,25 @@ TEST(DropTest, ACallWithTwoResultsIsNeverDropped) {
   EXPECT_THAT(s.masked(), ElementsAre(0, 1));
 }
 
+// One message of this many calls may come from any client.
+TEST(DropTest, ManyFailuresInOneMessageTakeNoLongTime) {
+  ScriptedSession s = DroppingSession();
+  std::vector<CallSpec> calls;
+  std::vector<ResultSpec> results;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string id = absl::StrCat("x", i);
+    calls.push_back({.id = id});
+    results.push_back(Failed(id));
+  }
+  s.Append(AssistantMessage(kAnthropic, "", calls));
+  s.Append(ResultMessages(kAnthropic, results));
+  s.Turns(3, 100);
+  const auto start = std::chrono::steady_clock::now();
+  s.Serve();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
+  EXPECT_EQ(s.session().ledger().mask_count, 20'000);
+}
+
 TEST(DropTest, InsideTheWindowNothingIsDropped) {
   ScriptedSession s = DroppingSession();
   s.Append(AssistantMessage(kAnthropic, "", {{.id = "x"}}));
@@ -183,6 +205,14 @@ TEST(DropTest, InsideTheWindowNothingIsDropped) {
   s.Turns(2, 100);
   s.Serve();
   EXPECT_EQ(s.session().ledger().drop_count, 0);
+}
+
+// The prefix behind a mark at the frontier would be written for nothing.
+TEST(DropTest, TheFrontierIsBeforeACallThatMayYetBeDropped) {
+  ScriptedSession s = DroppingSession();
+  s.Append(AssistantMessage(kAnthropic, "", {{.id = "x"}}));
+  s.Append(ResultMessages(kAnthropic, {Failed("x")}));
+  EXPECT_EQ(s.Serve().frontier, 1);
 }
 
 TEST(ErrorRuleTest, ErrorsThatAreKeptStayAsTheyAre) {
@@ -259,6 +289,57 @@ TEST(ArgumentsTest, TheArgumentsOfATurnWithThinkingStay) {
   const std::vector<std::string> view = Aged(s, kAnthropic);
   EXPECT_EQ(view[1], *s.session().messages()[1].raw);
   EXPECT_THAT(view[2], HasSubstr("[masked]"));
+}
+
+ScriptedSession SessionWithTwoResults() {
+  ScriptedSession s = WritingSession(kAnthropic, LiteralOf(100));
+  s.Append(ResultMessages(kAnthropic, {Done("x")}));
+  s.Turns(3, 100);
+  return s;
+}
+
+TEST(ArgumentsTest, OfACallWithTwoResultsTheyAreMaskedOnce) {
+  ScriptedSession s = SessionWithTwoResults();
+  s.Serve();
+  EXPECT_THAT(s.masked(), ElementsAre(0, 1));
+  EXPECT_EQ(s.session().ledger().argument_mask_count, 1);
+  EXPECT_EQ(SessionText(s.session()), SessionText(s.Replayed()));
+}
+
+TEST(ArgumentsTest, AStoredViewThatMasksOneCallTwiceIsDamage) {
+  const ScriptedSession s = SessionWithTwoResults();
+  const Mask masked = {.sequence = 2, .arguments = "{}"};
+  const Mask masked_again = {.sequence = 3, .arguments = "{}"};
+  const Mask dropped = {.sequence = 2, .is_dropped = true};
+  const Mask dropped_again = {.sequence = 3, .is_dropped = true};
+  const Mask result = {.sequence = 3, .placeholder = "[masked]"};
+  for (const std::vector<Mask>& masks :
+       std::vector<std::vector<Mask>>{{dropped, result},
+                                      {masked, masked_again},
+                                      {masked, dropped_again},
+                                      {dropped, masked_again},
+                                      {dropped, dropped_again}}) {
+    ViewServed view;
+    view.message_count = s.session().message_count();
+    view.break_reason = BreakReason::kSchedule;
+    view.masks = masks;
+    Session session = s.session();
+    EXPECT_EQ(session.Replay(view).code(), absl::StatusCode::kDataLoss);
+  }
+}
+
+TEST(ArgumentsTest, WhatStandsInTheirPlaceTakesMemory) {
+  ScriptedSession s = WritingSession(kAnthropic, LiteralOf(100));
+  s.Turns(3, 100);
+  const std::int64_t before = s.session().memory_bytes();
+  s.Serve();
+  const Call& call = s.session().calls().front();
+  const Observation& result = s.session().observations().front();
+  ASSERT_TRUE(call.arguments.has_value() && result.placeholder.has_value());
+  EXPECT_EQ(s.session().memory_bytes() - before,
+            static_cast<std::int64_t>(call.arguments->size() +
+                                      result.placeholder->size() +
+                                      s.view()[1].size() + s.view()[2].size()));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 // Which call a result answers: by id, turn and position.
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -72,6 +73,17 @@ TEST(PairingTest, EqualIdsInOneMessageAreAnsweredInOrder) {
   s.Append(Calls({{.id = "same", .tool = "a"}, {.id = "same", .tool = "b"}}));
   s.Append(Results({"same", "same"}));
   EXPECT_THAT(ToolsOf(s.session()), ElementsAre("a", "b"));
+}
+
+// One message of this many calls may come from any client.
+TEST(PairingTest, ManyCallsOfOneIdArePairedWithoutDelay) {
+  ScriptedSession s;
+  const std::size_t count = 60'000;
+  const auto start = std::chrono::steady_clock::now();
+  s.Append(Calls(std::vector<CallSpec>(count, {.id = "same"})));
+  s.Append(Results(std::vector<std::string>(count, "same")));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
+  EXPECT_EQ(s.session().calls().back().first_observation, count - 1);
 }
 
 TEST(PairingTest, EmptyIdsAreIdsLikeOthers) {

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <unordered_set>
@@ -139,6 +140,11 @@ void Session::Apply(const ViewServed& record) {
   }
   if (!record.masks.empty()) {
     for (const Mask& mask : record.masks) SetMask(mask, record);
+    std::erase_if(candidates_, [&](std::size_t candidate) {
+      return std::ranges::binary_search(
+          record.masks, candidate, {},
+          [&](const Mask& mask) { return IndexOf(mask); });
+    });
     Render(FirstChange(record.masks));
   }
   if (record.is_new_call || !record.masks.empty()) {
@@ -200,6 +206,8 @@ absl::Status Session::CheckView(const ViewServed& view) const {
     return Corrupt("a break without a known reason");
   }
   std::size_t next = 0;
+  std::set<std::size_t> changed_calls;
+  std::set<std::size_t> dropped_calls;
   for (const Mask& mask : view.masks) {
     if (mask.sequence < 0 || mask.sequence >= message_count()) {
       return Corrupt("a mask in a message that it does not have");
@@ -215,6 +223,13 @@ absl::Status Session::CheckView(const ViewServed& view) const {
     if (!CanApply(mask, observations_[i], calls_[observations_[i].call])) {
       return Corrupt("a mask of what is masked, or has no content");
     }
+    const std::size_t call = observations_[i].call;
+    const bool changes_call = mask.is_dropped || !mask.arguments.empty();
+    if (dropped_calls.contains(call) ||
+        (changes_call && !changed_calls.insert(call).second)) {
+      return Corrupt("two masks of one call");
+    }
+    if (mask.is_dropped) dropped_calls.insert(call);
     next = i + 1;
   }
   return absl::OkStatus();
@@ -273,6 +288,8 @@ void Session::SetMask(const Mask& mask, const ViewServed& view) {
   Observation& observation = observations_[i];
   Call& call = calls_[observation.call];
   CLERESTORY_CHECK(CanApply(mask, observation, call));
+  memory_bytes_ += static_cast<std::int64_t>(mask.placeholder.size() +
+                                             mask.arguments.size());
   if (!mask.arguments.empty()) {
     const std::string& message =
         *messages_[static_cast<std::size_t>(call.sequence)].raw;
@@ -302,8 +319,6 @@ void Session::SetMask(const Mask& mask, const ViewServed& view) {
     view_image_count_ -= observation.result.image_count;
     ++ledger_.mask_count;
   }
-  const auto at = std::ranges::lower_bound(candidates_, i);
-  if (at != candidates_.end() && *at == i) candidates_.erase(at);
 }
 
 Digest Session::ViewDigest(std::int64_t count) const {

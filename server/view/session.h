@@ -272,7 +272,7 @@ class Session {
   std::vector<Batch> batches_ = {{}};
   // The calls that a result may mean, in order.
   struct CallList {
-    std::vector<std::size_t> open;
+    std::set<std::size_t> open;
     std::size_t last = kNone;
   };
   // By KeysOf.

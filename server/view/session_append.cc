@@ -163,7 +163,7 @@ void Session::AddCalls(std::vector<ParsedCall> calls) {
   for (ParsedCall& parsed : calls) {
     for (std::string& key : KeysOf(parsed)) {
       CallList& list = calls_of_key_[std::move(key)];
-      list.open.push_back(calls_.size());
+      list.open.insert(calls_.size());
       list.last = calls_.size();
     }
     Call call;
@@ -187,17 +187,15 @@ std::size_t Session::FindCall(const ParsedResult& result) const {
   const CallList& list = found->second;
   if (list.open.empty()) return list.last;
   // Of the latest turn with an open one, the first.
-  auto call = list.open.end() - 1;
-  const std::int64_t turn = calls_[*call].turn;
-  while (call != list.open.begin() && calls_[*(call - 1)].turn == turn) --call;
-  return *call;
+  const std::int64_t turn = calls_[*list.open.rbegin()].turn;
+  const auto first = std::ranges::lower_bound(calls_, turn, {}, &Call::turn);
+  return *list.open.lower_bound(
+      static_cast<std::size_t>(first - calls_.begin()));
 }
 
 void Session::Answer(std::size_t call) {
   for (const std::string& key : KeysOf(calls_[call].call)) {
-    std::vector<std::size_t>& open = calls_of_key_[key].open;
-    const auto at = std::ranges::lower_bound(open, call);
-    if (at != open.end() && *at == call) open.erase(at);
+    calls_of_key_[key].open.erase(call);
   }
   Batch& batch = batches_[static_cast<std::size_t>(calls_[call].turn)];
   --batch.open_call_count;

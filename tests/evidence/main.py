@@ -186,7 +186,9 @@ def check_restarts(
             client = replay(path, server, out, "--retry-seconds", "60")
             kills = 0
             while client.poll() is None:
-                time.sleep(0.15)
+                # Longer each time, so that a call that takes longer than that
+                # gets through in the end.
+                time.sleep(0.15 + 0.005 * kills)
                 if client.poll() is None:
                     server.kill()
                     server.start()
