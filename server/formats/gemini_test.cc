@@ -173,13 +173,13 @@ TEST(GeminiTest, FindsResultsInTheirOrder) {
   EXPECT_TRUE(result.maskable);
   EXPECT_TRUE(result.is_removable);
   EXPECT_EQ(result.line_count, 2);
-  EXPECT_EQ(result.token_count, 4'006);
+  EXPECT_EQ(result.token_count, 4'000);
   EXPECT_EQ(parsed.results[1].call_id, "");
   EXPECT_EQ(parsed.results[1].tool, "ls");
   EXPECT_TRUE(parsed.results[1].is_error);
-  EXPECT_EQ(parsed.results[1].tokens_before, 6'006);
+  EXPECT_EQ(parsed.results[1].tokens_before, 6'000);
   EXPECT_EQ(parsed.tokens,
-            (StageTokens{.user = 2'000, .observations = 4'006 + 2'005}));
+            (StageTokens{.user = 2'000, .observations = 4'000 + 2'000}));
 }
 
 TEST(GeminiTest, OnlyAnErrorWithoutOutputIsAnError) {
@@ -216,7 +216,7 @@ TEST(GeminiTest, AttachmentsAreEmptiedWhereverTheyStand) {
             kParts);
   EXPECT_EQ(result.image_count, 1);
   EXPECT_EQ(result.document_count, 1);
-  EXPECT_EQ(result.token_count, 1'006 + 5'200'000 + 1'200'000 + 1 + 7);
+  EXPECT_EQ(result.token_count, 1'000 + 5'200'000 + 1'200'000 + 1 + 7);
   EXPECT_EQ(parsed.image_count, 0);
   EXPECT_EQ(
       Masked(behind),

@@ -23,6 +23,10 @@
 namespace clerestory {
 namespace {
 
+// Nothing is dropped from a message of more calls or results: each of them has
+// all others looked at.
+constexpr std::size_t kDropPartsMax = 256;
+
 const SessionMessage& MessageAt(const Session& session, std::int64_t sequence) {
   return session.messages()[static_cast<std::size_t>(sequence)];
 }
@@ -65,8 +69,9 @@ std::size_t FailedCount(const Session& session, const SessionMessage& message) {
 // Whether the results in `message` all answer calls of the message `sequence`.
 bool AnswersOnly(const Session& session, const SessionMessage& message,
                  std::int64_t sequence) {
-  if (message.part_count !=
-      static_cast<std::int64_t>(message.observation_count)) {
+  if (message.observation_count > kDropPartsMax ||
+      message.part_count !=
+          static_cast<std::int64_t>(message.observation_count)) {
     return false;
   }
   for (std::size_t i = 0; i < message.observation_count; ++i) {
@@ -88,7 +93,7 @@ bool CanDropMessages(const Session& session, std::int64_t sequence) {
   }
   std::int64_t end = sequence + 1;
   std::size_t result_count = 0;
-  while (end < session.message_count() &&
+  while (end < session.message_count() && result_count < calls.call_count &&
          AnswersOnly(session, MessageAt(session, end), sequence) &&
          MessageAt(session, end).observation_count > 0) {
     result_count += MessageAt(session, end).observation_count;
@@ -123,6 +128,11 @@ bool CanDrop(const Session& session, const ModelPrices& prices,
     return false;
   }
   const SessionMessage& message = MessageAt(session, call.sequence);
+  if (message.call_count > kDropPartsMax ||
+      MessageAt(session, observation.sequence).observation_count >
+          kDropPartsMax) {
+    return false;
+  }
   return FailedCount(session, message) == message.call_count
              ? CanDropMessages(session, call.sequence)
              : LeavesResults(session, observation);
