@@ -119,7 +119,7 @@ def main():
 
     say("fuzzers")
     fuzz = last_json(
-        [sys.executable, TOOLS / "fuzz.py", "3" if quick else "20"]
+        [sys.executable, TOOLS / "fuzz.py", "3" if quick else "10"]
     )
 
     say("token counts against o200k_base")
