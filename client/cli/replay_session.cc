@@ -84,9 +84,15 @@ absl::Status ReplaySession::Run() {
   CLERESTORY_RETURN_IF_ERROR(Create());
   for (const TranscriptMessage& message : transcript_.messages) {
     Advance(message);
-    if (IsAnswer(transcript_.format, message.bytes)) {
+    const bool is_answer = IsAnswer(transcript_.format, message.bytes);
+    // In the Responses API an answer is a run of items.
+    if (is_answer && answering_ &&
+        transcript_.format == Format::kOpenaiResponses) {
+      AddOutput(message);
+    } else if (is_answer) {
       CLERESTORY_RETURN_IF_ERROR(BuildView(message));
     }
+    answering_ = is_answer;
     history_.push_back(message.bytes);
   }
   CLERESTORY_RETURN_IF_ERROR(AppendRest());
@@ -140,13 +146,21 @@ absl::Status ReplaySession::BuildView(const TranscriptMessage& answer) {
   call.break_reason = static_cast<BreakReason>(report.break_().reason());
   call.masked_count = report.masked_count();
   call.digest = report.whole().digest();
-  call.output_tokens = TokensOf(transcript_.format, answer.bytes);
   call.tokens = check_.Add(history_, std::move(response), now_, model_);
-  call.cost =
-      InputCost(prices, call.tokens) + call.output_tokens * prices.output;
+  call.cost = InputCost(prices, call.tokens);
   outcome_.cost += call.cost;
   outcome_.calls.push_back(std::move(call));
+  AddOutput(answer);
   return absl::OkStatus();
+}
+
+void ReplaySession::AddOutput(const TranscriptMessage& answer) {
+  const std::int64_t tokens = TokensOf(transcript_.format, answer.bytes);
+  const PicoUsd cost = tokens * PricesOf(model_).output;
+  ReplayCall& call = outcome_.calls.back();
+  call.output_tokens += tokens;
+  call.cost += cost;
+  outcome_.cost += cost;
 }
 
 absl::Status ReplaySession::AppendRest() {

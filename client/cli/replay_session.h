@@ -60,6 +60,8 @@ class ReplaySession {
   absl::Status Create();
   // The view before the assistant message `answer`.
   absl::Status BuildView(const TranscriptMessage& answer);
+  // Adds what the model answered to the last call, and its cost.
+  void AddOutput(const TranscriptMessage& answer);
   absl::Status AppendRest();
   absl::Status ReadBack();
   absl::Status Close();
@@ -75,6 +77,7 @@ class ReplaySession {
   std::string model_;
   TimeMicros now_ = 0;
   // What was appended, and how much of it the server has.
+  bool answering_ = false;  // The last message was the assistant's.
   std::vector<std::string> history_;
   std::size_t sent_ = 0;
   ReplayOutcome outcome_;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,30 +42,43 @@ struct Step {
 };
 
 // Plays a session once and calls `on_call(planned view, its answer's tokens)`
-// for every model call, before the answer is appended.
+// for every model call. The answer is the assistant's message, or in the
+// Responses API the run of its items.
 template <typename OnCall>
 absl::Status Play(const BacktestInput& input, const Policy& policy,
                   Session& session, OnCall on_call) {
   TimeMicros now = 0;
   std::string model;
+  std::optional<ViewServed> call;  // Of which the answer is not over.
+  std::int64_t output_tokens = 0;
+  const auto finish_call = [&] {
+    if (call.has_value()) on_call(*std::move(call), output_tokens);
+    call.reset();
+  };
   for (std::size_t i = 0; i < input.messages.size(); ++i) {
     const BacktestInput::Message& message = input.messages[i];
     if (message.time != 0) now = message.time;
     absl::StatusOr<std::vector<ParsedMessage>> parsed =
         session.CheckAppend({message.bytes}, i);
     if (!parsed.ok()) return parsed.status();
-    if (parsed->front().role == Role::kAssistant) {
+    const bool is_answer = parsed->front().role == Role::kAssistant;
+    const bool goes_on = is_answer && call.has_value() &&
+                         input.format == Format::kOpenaiResponses;
+    if (!goes_on) finish_call();
+    if (is_answer && !goes_on) {
       if (!message.model.empty()) model = message.model;
-      ViewServed view = PlanView(session, policy, PricesOf(model),
-                                 {.now = now,
-                                  .model = model,
-                                  .preamble_tokens = input.preamble_tokens});
-      session.Apply(view);
-      on_call(std::move(view), parsed->front().tokens.total());
+      call = PlanView(session, policy, PricesOf(model),
+                      {.now = now,
+                       .model = model,
+                       .preamble_tokens = input.preamble_tokens});
+      session.Apply(*call);
+      output_tokens = 0;
     }
+    output_tokens += parsed->front().tokens.total();
     session.Append({.time = now, .message = message.bytes},
                    std::move(parsed->front()));
   }
+  finish_call();
   return absl::OkStatus();
 }
 

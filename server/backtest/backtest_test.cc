@@ -159,6 +159,28 @@ TEST(BacktestTest, MakesACallBeforeEveryAssistantMessageAtItsTime) {
   EXPECT_EQ(result->calls[1].view.time, kStart + 10 * kMicrosPerSecond);
 }
 
+TEST(BacktestTest, ARunOfResponsesItemsIsOneAnswer) {
+  BacktestInput input;
+  input.format = Format::kOpenaiResponses;
+  const auto add = [&](const std::string& item) {
+    input.messages.push_back(
+        {.bytes = ToBytes(item), .time = kStart, .model = kModel});
+  };
+  add(UserMessage(input.format, "go"));
+  for (const char* const id : {"a", "b"}) {
+    add(absl::StrCat(R"({"type":"reasoning","summary":[],"encrypted_content":)",
+                     LiteralOf(500), "}"));
+    add(AssistantMessage(input.format, "", {{.id = id}}));
+    add(ResultMessages(input.format, {{.id = id, .content = LiteralOf(9)}})[0]);
+  }
+  add(AssistantMessage(input.format, "done"));
+  const auto result = Backtest(input, PlainPolicy(), CharacterCounter());
+  ASSERT_THAT(result, IsOk());
+  ASSERT_EQ(result->calls.size(), 3U);
+  EXPECT_GT(result->calls[0].output_tokens, result->calls[2].output_tokens)
+      << "the reasoning and the call";
+}
+
 TEST(BacktestTest, AMessageWithoutATimeHasThatOfTheOneBefore) {
   BacktestInput input =
       InputOf(Format::kAnthropicMessages, {{.results = {10}}});
