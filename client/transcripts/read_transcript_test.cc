@@ -121,11 +121,15 @@ TEST(ReadTranscriptTest, AFileThatCannotBeReadIsRefused) {
 }
 
 // A folder that is there as long as this.
+// Tests run at the same time, so each has its own.
 class Folder {
  public:
   Folder()
       : path_(std::filesystem::path(::testing::TempDir()) /
-              "read_transcript_test_folder") {
+              absl::StrCat("read_transcript_test_",
+                           ::testing::UnitTest::GetInstance()
+                               ->current_test_info()
+                               ->name())) {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directory(path_);
   }
