@@ -259,14 +259,8 @@ class Scan {
 absl::StatusOr<ParsedMessage> AnthropicMessages::Parse(
     absl::string_view message, const TokenCounter& counter) const {
   // Down to messages[].content[].content[].source.data.
-  CLERESTORY_ASSIGN_OR_RETURN(
-      const json::Document document,
-      json::Document::Parse(message, {.depth_max = kJsonDepthMax,
-                                      .tree_depth = 7,
-                                      .tree_size_max = kJsonValuesMax}));
-  if (!document.root().is_object()) {
-    return InvalidMessage("message", "expected a JSON object");
-  }
+  CLERESTORY_ASSIGN_OR_RETURN(const json::Document document,
+                              ParseObject(message, 7));
   return Scan(counter).Run(document.root());
 }
 

@@ -256,14 +256,8 @@ class Scan {
 absl::StatusOr<ParsedMessage> BedrockConverse::Parse(
     absl::string_view message, const TokenCounter& counter) const {
   // Down to messages[].content[].toolResult.content[].image.source.bytes.
-  CLERESTORY_ASSIGN_OR_RETURN(
-      const json::Document document,
-      json::Document::Parse(message, {.depth_max = kJsonDepthMax,
-                                      .tree_depth = 9,
-                                      .tree_size_max = kJsonValuesMax}));
-  if (!document.root().is_object()) {
-    return InvalidMessage("message", "expected a JSON object");
-  }
+  CLERESTORY_ASSIGN_OR_RETURN(const json::Document document,
+                              ParseObject(message, 9));
   return Scan(counter).Run(document.root());
 }
 

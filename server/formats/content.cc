@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/base/limits.h"
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/json/document.h"
@@ -38,6 +39,18 @@ absl::string_view NameOf(json::Kind kind) {
 }
 
 }  // namespace
+
+absl::StatusOr<json::Document> ParseObject(absl::string_view message,
+                                           int tree_depth) {
+  absl::StatusOr<json::Document> document =
+      json::Document::Parse(message, {.depth_max = kJsonDepthMax,
+                                      .tree_depth = tree_depth,
+                                      .tree_size_max = kJsonValuesMax});
+  if (document.ok() && !document->root().is_object()) {
+    return InvalidMessage("message", "expected a JSON object");
+  }
+  return document;
+}
 
 absl::Status InvalidMessage(absl::string_view path, absl::string_view what) {
   return MakeError(absl::StatusCode::kInvalidArgument, Reason::kMessageInvalid,

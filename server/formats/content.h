@@ -19,6 +19,12 @@ namespace clerestory {
 // What the adapters of all formats share: measuring text and pictures, and
 // saying what is wrong with a message.
 
+// Returns `message` as JSON of which `tree_depth` levels can be walked, under
+// the limits of messages. INVALID_ARGUMENT with kMessageInvalid if it is no
+// JSON object. `message` must outlive it.
+absl::StatusOr<json::Document> ParseObject(absl::string_view message,
+                                           int tree_depth);
+
 // INVALID_ARGUMENT with kMessageInvalid: "`path`: `what`".
 absl::Status InvalidMessage(absl::string_view path, absl::string_view what);
 

@@ -12,7 +12,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/base/limits.h"
 #include "server/formats/content.h"
 #include "server/formats/format.h"
 #include "server/json/document.h"
@@ -51,10 +50,8 @@ std::string MaskObject(absl::string_view text, std::int64_t tokens_min,
                        PlaceholderFor placeholder,
                        const TokenCounter& counter) {
   const absl::StatusOr<json::Document> document =
-      json::Document::Parse(text, {.depth_max = kJsonDepthMax,
-                                   .tree_depth = kArgumentsDepth,
-                                   .tree_size_max = kJsonValuesMax});
-  if (!document.ok() || !document->root().is_object()) return "";
+      ParseObject(text, kArgumentsDepth);
+  if (!document.ok()) return "";
   std::vector<Replacement> masks;
   AddMasks(document->root(), tokens_min, placeholder, counter, masks);
   return masks.empty() ? "" : Splice(text, masks);
@@ -77,9 +74,7 @@ std::vector<std::string> Strings(absl::string_view arguments) {
   }
   std::vector<std::string> strings;
   const absl::StatusOr<json::Document> document =
-      json::Document::Parse(object, {.depth_max = kJsonDepthMax,
-                                     .tree_depth = kArgumentsDepth,
-                                     .tree_size_max = kJsonValuesMax});
+      ParseObject(object, kArgumentsDepth);
   if (document.ok()) AddStrings(document->root(), strings);
   return strings;
 }

@@ -291,14 +291,8 @@ class Scan {
 absl::StatusOr<ParsedMessage> Gemini::Parse(absl::string_view message,
                                             const TokenCounter& counter) const {
   // Down to contents[].parts[].functionResponse.parts[].inlineData.data.
-  CLERESTORY_ASSIGN_OR_RETURN(
-      const json::Document document,
-      json::Document::Parse(message, {.depth_max = kJsonDepthMax,
-                                      .tree_depth = 8,
-                                      .tree_size_max = kJsonValuesMax}));
-  if (!document.root().is_object()) {
-    return InvalidMessage("message", "expected a JSON object");
-  }
+  CLERESTORY_ASSIGN_OR_RETURN(const json::Document document,
+                              ParseObject(message, 8));
   return Scan(counter).Run(document.root());
 }
 

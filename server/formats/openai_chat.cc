@@ -201,15 +201,9 @@ absl::Status AddResult(const json::Value& root, const Measure& measure,
 absl::StatusOr<ParsedMessage> OpenaiChat::Parse(
     absl::string_view message, const TokenCounter& counter) const {
   // Down to messages[].content[].image_url.url.
-  CLERESTORY_ASSIGN_OR_RETURN(
-      const json::Document document,
-      json::Document::Parse(message, {.depth_max = kJsonDepthMax,
-                                      .tree_depth = 5,
-                                      .tree_size_max = kJsonValuesMax}));
+  CLERESTORY_ASSIGN_OR_RETURN(const json::Document document,
+                              ParseObject(message, 5));
   const json::Value root = document.root();
-  if (!root.is_object()) {
-    return InvalidMessage("message", "expected a JSON object");
-  }
   ParsedMessage parsed;
   CLERESTORY_ASSIGN_OR_RETURN(parsed.role, RoleOf(root["role"]));
   CLERESTORY_ASSIGN_OR_RETURN(const Measure measure,

@@ -357,21 +357,14 @@ class Scan {
 };
 
 // Down to input[].content[].input_audio.data.
-absl::StatusOr<json::Document> ParseItem(absl::string_view message) {
-  return json::Document::Parse(message, {.depth_max = kJsonDepthMax,
-                                         .tree_depth = 5,
-                                         .tree_size_max = kJsonValuesMax});
-}
+constexpr int kTreeDepth = 5;
 
 }  // namespace
 
 absl::StatusOr<ParsedMessage> OpenaiResponses::Parse(
     absl::string_view message, const TokenCounter& counter) const {
   CLERESTORY_ASSIGN_OR_RETURN(const json::Document document,
-                              ParseItem(message));
-  if (!document.root().is_object()) {
-    return InvalidMessage("message", "expected a JSON object");
-  }
+                              ParseObject(message, kTreeDepth));
   return Scan(document.root(), counter).Run();
 }
 
@@ -382,7 +375,8 @@ std::vector<Replacement> OpenaiResponses::Mask(
   if (message[result.content.offset] == '"') {
     return {{.at = result.content, .value = text}};
   }
-  const absl::StatusOr<json::Document> document = ParseItem(message);
+  const absl::StatusOr<json::Document> document =
+      ParseObject(message, kTreeDepth);
   CLERESTORY_CHECK(document.ok());
   if (RuleOf(document->root()).item == Item::kShellOutput) {
     return MaskShellOutput(document->root()["output"], placeholder);
