@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "client/transcripts/chat_test_messages.h"
 #include "client/transcripts/history_checker.h"
 #include "client/transcripts/transcript.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/json/literal.h"
+#include "tests/support/chat_transcripts.h"
 
 namespace clerestory {
 namespace {

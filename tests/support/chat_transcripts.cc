@@ -1,7 +1,7 @@
 // Copyright The Clerestory Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-#include "client/transcripts/chat_test_messages.h"
+#include "tests/support/chat_transcripts.h"
 
 #include <string>
 #include <utility>

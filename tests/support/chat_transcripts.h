@@ -1,8 +1,8 @@
 // Copyright The Clerestory Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef CLERESTORY_CLIENT_TRANSCRIPTS_CHAT_TEST_MESSAGES_H_
-#define CLERESTORY_CLIENT_TRANSCRIPTS_CHAT_TEST_MESSAGES_H_
+#ifndef CLERESTORY_TESTS_SUPPORT_CHAT_TRANSCRIPTS_H_
+#define CLERESTORY_TESTS_SUPPORT_CHAT_TRANSCRIPTS_H_
 
 #include <string>
 #include <vector>
@@ -35,4 +35,4 @@ std::string ResultOf(absl::string_view id, absl::string_view content);
 
 }  // namespace clerestory
 
-#endif  // CLERESTORY_CLIENT_TRANSCRIPTS_CHAT_TEST_MESSAGES_H_
+#endif  // CLERESTORY_TESTS_SUPPORT_CHAT_TRANSCRIPTS_H_
