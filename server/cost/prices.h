@@ -6,12 +6,24 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "server/model/money.h"
 #include "server/model/record.h"
 
 namespace clerestory {
+
+// What a whole request costs, for one token, if its prompt has more than
+// `above_tokens`.
+struct PriceTier {
+  std::int64_t above_tokens = 0;
+  PicoUsd input = 0;
+  PicoUsd write = 0;
+  PicoUsd long_write = 0;
+  PicoUsd read = 0;
+  PicoUsd output = 0;
+};
 
 // What is known of a model. Prices are for one token.
 struct ModelPrices {
@@ -21,11 +33,21 @@ struct ModelPrices {
   PicoUsd write = 0;  // Written; equal to `input` where that is not charged.
   PicoUsd read = 0;   // Read from the cache.
   PicoUsd output = 0;
+  // What other prompts cost, the smallest `above_tokens` first.
+  std::vector<PriceTier> tiers = {};
   // The most tokens of a prompt and its answer together, and of an answer.
   std::int64_t window_tokens = 0;
   std::int64_t output_tokens_max = 0;
   // How long the cache outlives the last call that used it.
   std::int64_t cache_ttl_seconds = 0;
+  // The same for a client that asks for the long life (CacheLife::kLong), and
+  // what a token then costs to write; 0 where there is no such choice.
+  std::int64_t long_ttl_seconds = 0;
+  PicoUsd long_write = 0;
+  // A prompt of fewer tokens is not cached.
+  std::int64_t cache_tokens_min = 0;
+  // Whether a read extends the life of what it reads.
+  bool is_refreshed_by_read = true;
   // Whether the provider refuses or drops reasoning behind an edited prefix.
   bool reasoning_prefix_bound = false;
 };

@@ -35,6 +35,7 @@ constexpr ModeRule kModes[] = {
     {"block", Mode::kBlock},
     {"threshold", Mode::kThreshold},
     {"every_turn", Mode::kEveryTurn},
+    {"delegate", Mode::kDelegate},
 };
 
 struct ErrorName {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,6 +27,9 @@ enum class Mode {
   kThreshold,
   // As soon as an observation is eligible: for providers without a cache.
   kEveryTurn,
+  // Never by the service: the view comes with a value of Anthropic's request
+  // field `context_management` that has the provider do it.
+  kDelegate,
 };
 
 // What is done with observations that are errors.
@@ -37,6 +41,51 @@ enum class ErrorRule {
   kDrop,
 };
 
+// Which earlier observations are eligible at once, however new they are, because
+// a later one that the view shows has what they had.
+enum class DuplicateRule {
+  kOff,
+  // Those whose content is, byte for byte, that of a later observation.
+  kIdentical,
+  // Those also whose tool was called again with the same arguments.
+  kSuperseded,
+};
+
+// What is done on a model whose reasoning is bound to its prefix
+// (ModelPrices::reasoning_prefix_bound) when a break would edit that prefix.
+enum class ThinkingRule {
+  // kStrip.
+  kAuto,
+  // The view leaves out the reasoning behind the first change, for ever.
+  kStrip,
+  // The view keeps it, and says that the client has to send the provider's
+  // control that drops it.
+  kDropBlock,
+  // No break is made in front of reasoning.
+  kAvoid,
+};
+
+// How long the client asks its provider to cache, where it has a choice.
+enum class CacheLife {
+  kShort,  // Five minutes with Anthropic.
+  kLong,   // An hour.
+};
+
+// What is done with the observations of some tools.
+struct ToolRule {
+  // A glob over the tool's name: `*` is any run of characters, `?` any one. The
+  // name of an MCP tool is matched as it stands (`mcp__github__get_issue`) and
+  // as `github/get_issue`.
+  std::string tool;
+  // Whether they are never masked, not even when the window forces a break.
+  bool is_never_masked = false;
+  // How many of the newest observations of these tools are kept, beside what
+  // the policy keeps of all.
+  std::int64_t keep_observations = 0;
+
+  friend bool operator==(const ToolRule&, const ToolRule&) = default;
+};
+
 // How a session's observations are masked. A value; equal policies have equal
 // digests.
 struct Policy {
@@ -46,6 +95,8 @@ struct Policy {
   // observations of the newest turns. A batch is kept whole.
   std::int64_t keep_observations = 10;
   std::int64_t keep_turns = 0;
+  // And the newest observations of together at most so many tokens.
+  std::int64_t keep_tokens = 0;
 
   // A break that would remove fewer tokens is not made, unless forced.
   std::int64_t reclaim_tokens_min = 0;
@@ -72,6 +123,21 @@ struct Policy {
   std::int64_t reserve_tokens = 0;
 
   ErrorRule errors = ErrorRule::kMask;
+  DuplicateRule duplicates = DuplicateRule::kOff;
+  ThinkingRule thinking = ThinkingRule::kAuto;
+  CacheLife cache_life = CacheLife::kShort;
+
+  // Which tools' observations are masked, as globs: those that `include`
+  // matches, or all if it is empty, less those that `exclude` matches.
+  std::vector<std::string> include;
+  std::vector<std::string> exclude;
+  // The first rule that matches a tool is its rule. It is asked after `include`
+  // and `exclude`.
+  std::vector<ToolRule> tools;
+
+  // The share of sessions, in thousandths, that is never masked, so that what
+  // masking does can be seen. Which ones follows from their ids alone.
+  std::int64_t control_permille = 0;
 
   // String values of at least so many tokens in the arguments of the call of a
   // masked observation are masked with it; 0 for none. Off by default, since

@@ -47,7 +47,7 @@ class Planner {
         old_count_(OldCount()) {}
 
   ViewServed Run() {
-    if (policy_.mode != Mode::kOff) {
+    if (policy_.mode != Mode::kOff && policy_.mode != Mode::kDelegate) {
       Choose();
       FitWindow();
     }
@@ -250,6 +250,7 @@ class Planner {
     if (candidates.empty()) return;
     switch (policy_.mode) {
       case Mode::kOff:
+      case Mode::kDelegate:
         return;
       case Mode::kAdaptive:
         ChooseAdaptive(std::move(candidates));
