@@ -4,6 +4,7 @@
 #ifndef CLERESTORY_SERVER_MODEL_RECORD_H_
 #define CLERESTORY_SERVER_MODEL_RECORD_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -67,7 +68,10 @@ enum class BreakReason {
   kWindow = 4,        // Forced: the view would not fit the model's window.
   kSchedule =
       5,  // The policy's mode asks for it: block, threshold, every turn.
+  kPreambleChanged = 6,  // Free: what stands before the messages is another.
+  kCacheMissed = 7,      // Free: the provider reported that nothing is cached.
 };
+inline constexpr std::size_t kBreakReasonCount = 8;
 
 // An observation that is masked from now on, and by what; or its call; or both.
 struct Mask {
@@ -87,10 +91,11 @@ struct Mask {
 
 // The tokens of one model call, by what the provider's cache does with them.
 struct CallTokens {
-  std::int64_t read = 0;     // Found in the cache.
-  std::int64_t written = 0;  // Not found, and written to it.
+  std::int64_t read = 0;      // Found in the cache.
+  std::int64_t written = 0;   // Not found, and written to it.
+  std::int64_t uncached = 0;  // Neither: too short for it, or there is none.
 
-  std::int64_t total() const { return read + written; }
+  std::int64_t total() const { return read + written + uncached; }
   friend bool operator==(const CallTokens&, const CallTokens&) = default;
 };
 
@@ -114,6 +119,12 @@ struct ViewServed {
   PicoUsd break_rent = 0;
   std::vector<Mask> masks;
 
+  // What the client says that its preamble is, "" if it does not: another value
+  // is another preamble.
+  std::string preamble_digest;
+  // From when on the life of what is cached runs.
+  TimeMicros cache_time = 0;
+
   // What was estimated of this call, for the ledger.
   std::int64_t preamble_tokens = 0;
   StageTokens raw_tokens;
@@ -122,6 +133,11 @@ struct ViewServed {
   CallTokens view_call;
   PicoUsd raw_cost = 0;
   PicoUsd view_cost = 0;
+  // As if all that the policy does not keep had been masked as soon as it could
+  // be, with the tokens that this would have saved of the messages so far.
+  CallTokens every_turn_call;
+  std::int64_t every_turn_saving = 0;
+  PicoUsd every_turn_cost = 0;
   // The output of the call before, as far as it was appended since.
   std::int64_t output_tokens = 0;
   PicoUsd output_cost = 0;
@@ -145,6 +161,8 @@ struct UsageReported {
   TimeMicros time = 0;
   std::string model;
   Usage usage;
+  // What that costs at the model's prices; absent if too little was reported.
+  std::optional<PicoUsd> cost = {};
 
   friend bool operator==(const UsageReported&, const UsageReported&) = default;
 };

@@ -132,6 +132,10 @@ pb::BreakReason ToStored(BreakReason reason) {
       return pb::BREAK_REASON_WINDOW;
     case BreakReason::kSchedule:
       return pb::BREAK_REASON_SCHEDULE;
+    case BreakReason::kPreambleChanged:
+      return pb::BREAK_REASON_PREAMBLE_CHANGED;
+    case BreakReason::kCacheMissed:
+      return pb::BREAK_REASON_CACHE_MISSED;
   }
   CLERESTORY_CHECK(false);
   return pb::BREAK_REASON_UNSPECIFIED;
@@ -159,10 +163,13 @@ StageTokens FromStored(const pb::StageTokens& from) {
 void ToStored(const CallTokens& from, pb::CallTokens& to) {
   to.set_read(from.read);
   to.set_written(from.written);
+  to.set_uncached(from.uncached);
 }
 
 CallTokens FromStored(const pb::CallTokens& from) {
-  return {.read = from.read(), .written = from.written()};
+  return {.read = from.read(),
+          .written = from.written(),
+          .uncached = from.uncached()};
 }
 
 void ToStored(const MessageAppended& from, pb::Record& record) {
@@ -206,6 +213,11 @@ void ToStored(const ViewServed& from, pb::Record& record) {
   to.set_view_cost_pico_usd(from.view_cost);
   to.set_output_tokens(from.output_tokens);
   to.set_output_cost_pico_usd(from.output_cost);
+  to.set_preamble_digest(from.preamble_digest);
+  to.set_cache_time_micros(from.cache_time);
+  ToStored(from.every_turn_call, *to.mutable_every_turn_call());
+  to.set_every_turn_saving(from.every_turn_saving);
+  to.set_every_turn_cost_pico_usd(from.every_turn_cost);
 }
 
 std::optional<ViewServed> FromStored(const pb::ViewServed& from) {
@@ -236,6 +248,13 @@ std::optional<ViewServed> FromStored(const pb::ViewServed& from) {
   to.view_cost = from.view_cost_pico_usd();
   to.output_tokens = from.output_tokens();
   to.output_cost = from.output_cost_pico_usd();
+  to.preamble_digest = from.preamble_digest();
+  // Records of before it was noted.
+  to.cache_time =
+      from.cache_time_micros() == 0 ? to.time : from.cache_time_micros();
+  to.every_turn_call = FromStored(from.every_turn_call());
+  to.every_turn_saving = from.every_turn_saving();
+  to.every_turn_cost = from.every_turn_cost_pico_usd();
   return to;
 }
 
@@ -251,6 +270,7 @@ void ToStored(const UsageReported& from, pb::Record& record) {
   if (from.usage.cache_write) usage.set_cache_write(*from.usage.cache_write);
   if (from.usage.output) usage.set_output(*from.usage.output);
   if (from.usage.reasoning) usage.set_reasoning(*from.usage.reasoning);
+  if (from.cost) to.set_cost_pico_usd(*from.cost);
 }
 
 UsageReported FromStored(const pb::UsageReported& from) {
@@ -265,6 +285,7 @@ UsageReported FromStored(const pb::UsageReported& from) {
   if (usage.has_cache_write()) to.usage.cache_write = usage.cache_write();
   if (usage.has_output()) to.usage.output = usage.output();
   if (usage.has_reasoning()) to.usage.reasoning = usage.reasoning();
+  if (from.has_cost_pico_usd()) to.cost = from.cost_pico_usd();
   return to;
 }
 

@@ -89,7 +89,8 @@ TEST(RecordCodecTest, EveryEnumeratorComesBack) {
   for (const BreakReason reason :
        {BreakReason::kNone, BreakReason::kPays, BreakReason::kCacheCold,
         BreakReason::kModelChanged, BreakReason::kWindow,
-        BreakReason::kSchedule}) {
+        BreakReason::kSchedule, BreakReason::kPreambleChanged,
+        BreakReason::kCacheMissed}) {
     ViewServed view;
     view.break_reason = reason;
     const auto decoded = Decode(EncodeRecord(view));
@@ -130,20 +131,36 @@ TEST(RecordCodecTest, UsageThatIsAbsentIsNotZero) {
 }
 
 // The format is a promise to every later version.
-TEST(RecordCodecTest, TheBytesOfVersionTwoDoNotChange) {
+TEST(RecordCodecTest, TheBytesOfVersionThreeDoNotChange) {
   EXPECT_EQ(absl::BytesToHexString(EncodeRecord(
                 SessionClosed{.time = 300, .outcome = Outcome::kFailed})),
-            "02"
-            "7d2b6dbf"
+            "03"
+            "e32bc773"
             "220508ac021002");
   EXPECT_EQ(absl::BytesToHexString(EncodeHeader(OpenHeader({"t", "s"}))),
-            "02"
-            "54dbe688"
+            "03"
+            "15c06ae6"
             "0a0174"
             "120173"
             "1802"
             "22076d6f64656c2d31"
             "2881c097d1edff9603");
+}
+
+TEST(RecordCodecTest, VersionTwoIsStillRead) {
+  const auto record =
+      Decode(absl::HexStringToBytes("027d2b6dbf220508ac021002"));
+  ASSERT_THAT(record, IsOk());
+  EXPECT_EQ(std::get<SessionClosed>(*record),
+            (SessionClosed{.time = 300, .outcome = Outcome::kFailed}));
+}
+
+// When the life of a cache began was not noted then.
+TEST(RecordCodecTest, BeforeVersionThreeACacheLivesFromTheCallOn) {
+  const auto record = Decode(Framed(2, absl::HexStringToBytes("1203"
+                                                              "08ac02")));
+  ASSERT_THAT(record, IsOk());
+  EXPECT_EQ(std::get<ViewServed>(*record).cache_time, 300);
 }
 
 TEST(RecordCodecTest, VersionOneIsStillRead) {

@@ -16,6 +16,7 @@
 #include "server/formats/format.h"
 #include "server/model/message.h"
 #include "server/policy/policy.h"
+#include "server/policy/tool_glob.h"
 #include "server/tokens/token_counter.h"
 #include "server/view/placeholder.h"
 #include "server/view/session.h"
@@ -216,6 +217,7 @@ std::optional<Candidate> CandidateFor(const Session& session,
   const Observation& observation = session.observations()[index];
   const Call& call = session.calls()[observation.call];
   const bool is_error = observation.result.is_error;
+  if (!IsMaskable(policy, observation.tool)) return std::nullopt;
   if (call.is_dropped || (is_error && policy.errors == ErrorRule::kKeep)) {
     return std::nullopt;
   }

@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "server/base/time.h"
 #include "server/cost/prices.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
-#include "server/tokens/token_counter.h"
+#include "server/view/call_cost.h"
 #include "server/view/candidate.h"
+#include "server/view/eligible.h"
 #include "server/view/session.h"
 
 namespace clerestory {
@@ -40,11 +40,15 @@ class Planner {
         policy_(policy),
         prices_(prices),
         request_(request),
-        last_(session.last_view()),
-        is_new_call_(!last_.has_value() ||
-                     last_->message_count != session.message_count()),
-        read_price_(is_new_call_ ? prices.read : 0),
-        old_count_(OldCount()) {}
+        eligible_(session, policy),
+        cost_(session, policy, prices, request),
+        is_new_call_(!session.last_view().has_value() ||
+                     session.last_view()->message_count !=
+                         session.message_count()),
+        read_price_(
+            is_new_call_
+                ? cost_.RatesOf(cost_.PromptTokens(session.view_tokens())).read
+                : 0) {}
 
   ViewServed Run() {
     if (policy_.mode != Mode::kOff && policy_.mode != Mode::kDelegate) {
@@ -57,86 +61,21 @@ class Planner {
  private:
   // Tokens of the whole prompt, if nothing more were masked.
   std::int64_t prompt_tokens() const {
-    return request_.preamble_tokens + session_.view_tokens();
-  }
-
-  bool IsCold() const {
-    if (!last_.has_value()) return true;
-    return request_.now - last_->time >
-           prices_.cache_ttl_seconds * kMicrosPerSecond;
-  }
-
-  bool IsModelChanged() const {
-    return last_.has_value() && last_->model != request_.model;
-  }
-
-  // Whether the observations up to `end` of a batch of `turn` are old enough.
-  bool IsOldEnough(std::size_t end, std::int64_t turn,
-                   std::int64_t keep_observations,
-                   std::int64_t keep_turns) const {
-    const auto newer =
-        static_cast<std::int64_t>(session_.observations().size() - end);
-    // An assistant message must follow: the model has acted upon them.
-    return newer >= keep_observations &&
-           session_.turn_count() - turn >=
-               std::max<std::int64_t>(1, keep_turns);
-  }
-
-  // The end of the results that came together from `begin` on.
-  std::size_t GroupEnd(std::size_t begin) const {
-    const auto& all = session_.observations();
-    std::size_t end = begin;
-    while (end < all.size() && all[end].turn == all[begin].turn) ++end;
-    return end;
-  }
-
-  // The end of the observations that become eligible together with the one at
-  // `begin`; `begin` itself if they do not yet. A batch is waited for, and not
-  // cut, for kBatchHoldTurns.
-  std::size_t NextEnd(std::size_t begin) const {
-    const auto& all = session_.observations();
-    std::size_t end = GroupEnd(begin);
-    for (std::size_t i = begin; i < end; ++i) {
-      if (session_.turn_count() - all[i].batch >= kBatchHoldTurns) continue;
-      const Batch& batch =
-          session_.batches()[static_cast<std::size_t>(all[i].batch)];
-      if (batch.open_call_count > 0) return begin;
-      if (batch.observations_end > end) {
-        end = GroupEnd(batch.observations_end - 1);
-      }
-    }
-    const bool is_old = end > begin && IsOldEnough(end, all[end - 1].turn,
-                                                   policy_.keep_observations,
-                                                   policy_.keep_turns);
-    return is_old ? end : begin;
-  }
-
-  // How many observations, from the first, the policy does not keep.
-  std::size_t OldCount() const {
-    const auto& all = session_.observations();
-    auto count = static_cast<std::size_t>(session_.eligible_count());
-    // Fewer than in the last view if this policy keeps more.
-    if (count > 0 &&
-        !IsOldEnough(count, all[count - 1].turn, policy_.keep_observations,
-                     policy_.keep_turns)) {
-      count = 0;
-    }
-    while (count < all.size()) {
-      const std::size_t end = NextEnd(count);
-      if (end == count) break;
-      count = end;
-    }
-    return count;
+    return cost_.PromptTokens(session_.view_tokens());
   }
 
   std::optional<Candidate> CandidateOf(std::size_t index) const {
     std::optional<Candidate> candidate =
         CandidateFor(session_, policy_, prices_, index);
     if (!candidate.has_value()) return std::nullopt;
-    const PicoUsd base =
-        index < static_cast<std::size_t>(session_.eligible_count())
-            ? candidate->observation->rent_base
-            : session_.read_price_sum();
+    const Observation& observation = *candidate->observation;
+    PicoUsd base = index < static_cast<std::size_t>(session_.eligible_count())
+                       ? observation.rent_base
+                       : session_.read_price_sum();
+    if (policy_.duplicates != DuplicateRule::kOff &&
+        observation.copy_rent_base.has_value()) {
+      base = std::min(base, *observation.copy_rent_base);
+    }
     candidate->rent = SaturatingMultiply(
         candidate->saving(),
         SaturatingAdd(session_.read_price_sum(), read_price_) - base);
@@ -145,36 +84,12 @@ class Planner {
 
   std::vector<Candidate> Candidates() const {
     std::vector<Candidate> candidates;
-    const auto add = [&](std::size_t index) {
+    for (const std::size_t index : eligible_.Indexes(/*is_forced=*/false)) {
       if (std::optional<Candidate> candidate = CandidateOf(index)) {
         candidates.push_back(*std::move(candidate));
       }
-    };
-    for (const std::size_t index : session_.candidates()) {
-      if (index < old_count_) add(index);
-    }
-    for (auto i = static_cast<std::size_t>(session_.eligible_count());
-         i < old_count_; ++i) {
-      add(i);
     }
     return candidates;
-  }
-
-  // Whether masking results with `removed` pictures leaves a prompt without
-  // one, where there was one. Anthropic's cache of the messages depends on
-  // whether there is any (platform.claude.com, prompt caching, "What
-  // invalidates the cache").
-  bool RemovesLastImage(std::int64_t removed) const {
-    return session_.header().format == Format::kAnthropicMessages &&
-           removed > 0 && removed == session_.view_image_count();
-  }
-
-  // Tokens of the prompt that are still found in the cache if the first change
-  // has `tokens_before` before it.
-  std::int64_t CachedBefore(std::int64_t tokens_before,
-                            std::int64_t removed_images) const {
-    if (RemovesLastImage(removed_images)) return request_.preamble_tokens;
-    return request_.preamble_tokens + tokens_before;
   }
 
   // Whether `rent` is enough for a break of `price`. Many sessions are short,
@@ -189,42 +104,41 @@ class Planner {
     return SaturatingMultiply(rent, 100) >= SaturatingMultiply(price, percent);
   }
 
+  // Adds `candidate` to what a break of `size` changes.
+  void Grow(const Candidate& candidate, BreakSize& size) const {
+    const Observation& observation = *candidate.observation;
+    size.saving += candidate.saving();
+    if (session_.last_view().has_value() &&
+        observation.sequence < session_.last_view()->message_count) {
+      size.cached_saving += candidate.saving();
+    }
+    size.image_count += observation.result.image_count;
+    size.tokens_before = std::min(size.tokens_before, candidate.tokens_before);
+  }
+
   // Of all suffixes of `candidates` whose rent has reached their price, the one
   // with the largest surplus; the longest of equals.
-  std::optional<Suffix> BestSuffix(const std::vector<Candidate>& candidates,
-                                   const ViewServed& last) const {
-    // What is read if nothing is masked.
-    const std::int64_t cached =
-        std::min(prompt_tokens(), last.view_call.total());
+  std::optional<Suffix> BestSuffix(
+      const std::vector<Candidate>& candidates) const {
     std::map<std::int64_t, std::size_t> begin_of_batch;
     for (std::size_t i = candidates.size(); i-- > 0;) {
       begin_of_batch[candidates[i].observation->batch] = i;
     }
     std::optional<Suffix> best;
-    std::int64_t saving = 0;
-    std::int64_t cached_saving = 0;  // Of what the last view showed.
-    std::int64_t images = 0;
-    std::int64_t tokens_before = session_.view_tokens();
+    BreakSize size = {.tokens_before = session_.view_tokens()};
     std::size_t begin = candidates.size();
     PicoUsd rent = 0;
     for (std::size_t i = candidates.size(); i-- > 0;) {
       const Candidate& candidate = candidates[i];
-      const Observation& observation = *candidate.observation;
-      saving += candidate.saving();
-      if (observation.sequence < last.message_count) {
-        cached_saving += candidate.saving();
-      }
-      images += observation.result.image_count;
-      tokens_before = std::min(tokens_before, candidate.tokens_before);
+      Grow(candidate, size);
       rent = SaturatingAdd(rent, candidate.rent);
       // No batch is cut.
-      begin = std::min(begin, begin_of_batch.at(observation.batch));
+      begin = std::min(begin, begin_of_batch.at(candidate.observation->batch));
       if (begin != i) continue;
-      const std::int64_t rewritten = std::max<std::int64_t>(
-          0, cached - cached_saving - CachedBefore(tokens_before, images));
-      const PicoUsd price =
-          SaturatingMultiply(rewritten, prices_.write - prices_.read);
-      if (!HasRipened(rent, price) || saving < policy_.reclaim_tokens_min) {
+      const PicoUsd price = cost_.BreakPrice(size);
+      if (!HasRipened(rent, price) ||
+          size.saving < policy_.reclaim_tokens_min ||
+          cost_.LosesCache(size.saving)) {
         continue;
       }
       if (!best.has_value() || rent - price >= best->rent - best->price) {
@@ -234,14 +148,23 @@ class Planner {
     return best;
   }
 
+  // Masks `candidates`, unless that removes too little.
   void Take(std::vector<Candidate> candidates, BreakReason reason) {
     std::int64_t saving = 0;
-    for (const Candidate& candidate : candidates) {
-      saving += candidate.saving();
-    }
+    for (const Candidate& candidate : candidates) saving += candidate.saving();
     if (saving == 0 || saving < policy_.reclaim_tokens_min) return;
+    Set(std::move(candidates), reason);
+  }
+
+  void Set(std::vector<Candidate> candidates, BreakReason reason) {
+    PicoUsd rent = 0;
+    for (const Candidate& candidate : candidates) {
+      rent = SaturatingAdd(rent, candidate.rent);
+    }
+    price_ = cost_.BreakPrice(SizeOf(candidates));
     masks_ = std::move(candidates);
     reason_ = reason;
+    rent_ = rent;
   }
 
   // What the policy's mode masks.
@@ -271,74 +194,84 @@ class Planner {
   }
 
   void ChooseAdaptive(std::vector<Candidate> candidates) {
-    if (IsModelChanged()) {
-      Take(std::move(candidates), BreakReason::kModelChanged);
+    if (cost_.cold_reason() != BreakReason::kNone) {
+      std::int64_t saving = 0;
+      for (const Candidate& candidate : candidates) {
+        saving += candidate.saving();
+      }
+      if (cost_.LosesCache(saving)) return;
+      Take(std::move(candidates), cost_.cold_reason());
       return;
     }
-    if (!last_.has_value() || IsCold()) {
-      Take(std::move(candidates), BreakReason::kCacheCold);
-      return;
-    }
-    const std::optional<Suffix> best = BestSuffix(candidates, *last_);
+    const std::optional<Suffix> best = BestSuffix(candidates);
     if (!best.has_value()) return;
     candidates.erase(
         candidates.begin(),
         candidates.begin() + static_cast<std::ptrdiff_t>(best->begin));
-    price_ = best->price;
-    rent_ = best->rent;
     Take(std::move(candidates), BreakReason::kPays);
   }
 
   void ChooseOldest(std::vector<Candidate> candidates) {
     if (prompt_tokens() <= policy_.threshold_tokens) return;
-    std::int64_t tokens = prompt_tokens();
+    std::int64_t saving = 0;
     std::map<std::int64_t, std::size_t> end_of_batch;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       end_of_batch[candidates[i].observation->batch] = i + 1;
     }
     std::size_t count = 0;
     std::size_t whole = 0;  // What no batch is cut with.
-    while (count < candidates.size() &&
-           (tokens > policy_.low_water_tokens || count < whole)) {
+    while (
+        count < candidates.size() &&
+        (TokensWithout(saving) > policy_.low_water_tokens || count < whole)) {
       whole = std::max(whole,
                        end_of_batch.at(candidates[count].observation->batch));
-      tokens -= candidates[count++].saving();
+      saving += candidates[count++].saving();
     }
     candidates.resize(count);
     Take(std::move(candidates), BreakReason::kSchedule);
+  }
+
+  // Tokens of the prompt if `saving` tokens of its messages are removed.
+  std::int64_t TokensWithout(std::int64_t saving) const {
+    return cost_.PromptTokens(session_.view_tokens() - saving);
   }
 
   // Masks more, oldest first, until the prompt fits the window or nothing but
   // the newest few observations is left.
   void FitWindow() {
     const std::int64_t most = PromptTokensMax(policy_, prices_);
-    std::int64_t tokens = prompt_tokens();
-    for (const Candidate& mask : masks_) tokens -= mask.saving();
-    if (tokens <= most) return;
+    std::int64_t saving = 0;
+    for (const Candidate& mask : masks_) saving += mask.saving();
+    if (TokensWithout(saving) <= most) return;
 
-    tokens = prompt_tokens();
-    std::vector<Candidate> forced = Candidates();
-    for (const Candidate& mask : forced) tokens -= mask.saving();
-    const auto& all = session_.observations();
-    std::size_t next = old_count_;
+    saving = 0;
+    std::map<std::size_t, Candidate> forced;
+    const auto add = [&](std::size_t index) {
+      if (forced.contains(index)) return;
+      if (std::optional<Candidate> candidate = CandidateOf(index)) {
+        saving += candidate->saving();
+        forced.emplace(index, *std::move(candidate));
+      }
+    };
+    for (const std::size_t index : eligible_.Indexes(/*is_forced=*/true)) {
+      add(index);
+    }
     // Down by a sixth of the window: a view that only just fits would have to
     // break again in the next turn, and in every one after it.
     const std::int64_t goal = most - most / 6;
-    while (tokens > goal && next < all.size()) {
-      const std::size_t end = GroupEnd(next);
-      if (!IsOldEnough(end, all[next].turn, kKeepObservationsMin, 0)) break;
-      for (; next < end; ++next) {
-        if (std::optional<Candidate> candidate = CandidateOf(next)) {
-          tokens -= candidate->saving();
-          forced.push_back(*std::move(candidate));
-        }
-      }
+    const auto& all = session_.observations();
+    std::size_t next = eligible_.old_count();
+    while (TokensWithout(saving) > goal && next < all.size()) {
+      const std::size_t end = eligible_.GroupEnd(next);
+      if (!eligible_.IsMaskableForWindow(end, all[next].turn)) break;
+      for (; next < end; ++next) add(next);
     }
     if (forced.size() == masks_.size()) return;
-    masks_ = std::move(forced);
-    reason_ = BreakReason::kWindow;
-    price_ = 0;
-    rent_ = 0;
+    std::vector<Candidate> candidates;
+    for (auto& [index, candidate] : forced) {
+      candidates.push_back(std::move(candidate));
+    }
+    Set(std::move(candidates), BreakReason::kWindow);
   }
 
   ViewServed Record() {
@@ -347,8 +280,9 @@ class Planner {
     record.model = request_.model;
     record.message_count = session_.message_count();
     record.is_new_call = is_new_call_;
-    record.eligible_count = std::max(session_.eligible_count(),
-                                     static_cast<std::int64_t>(old_count_));
+    record.eligible_count =
+        std::max(session_.eligible_count(),
+                 static_cast<std::int64_t>(eligible_.old_count()));
     record.read_price = read_price_;
     record.break_reason = reason_;
     record.break_price = price_;
@@ -373,48 +307,75 @@ class Planner {
 
   // What the provider's cache does with the call, and what that costs.
   void Price(ViewServed& record) const {
-    const std::int64_t raw = record.preamble_tokens + record.raw_tokens.total();
-    const std::int64_t view =
-        record.preamble_tokens + record.view_tokens.total();
-    std::int64_t raw_read = 0;
-    std::int64_t view_read = 0;
-    if (last_.has_value() && !IsCold() && !IsModelChanged()) {
-      raw_read = std::min(raw, last_->raw_call.total());
-      view_read = std::min(view, last_->view_call.total());
-      if (!masks_.empty()) {
-        std::int64_t images = 0;
-        std::int64_t tokens_before = session_.view_tokens();
-        for (const Candidate& mask : masks_) {
-          images += mask.observation->result.image_count;
-          tokens_before = std::min(tokens_before, mask.tokens_before);
-        }
-        view_read = std::min(view_read, CachedBefore(tokens_before, images));
-      }
-    }
-    record.raw_call = {.read = raw_read, .written = raw - raw_read};
-    record.view_call = {.read = view_read, .written = view - view_read};
-    record.raw_cost = InputCost(prices_, record.raw_call);
-    record.view_cost = InputCost(prices_, record.view_call);
-    if (!last_.has_value()) return;
-    for (std::int64_t m = last_->message_count; m < session_.message_count();
-         ++m) {
+    record.preamble_digest = request_.preamble_digest;
+    record.cache_time = cost_.cache_time();
+    std::int64_t found = cost_.cached_view_tokens();
+    if (!masks_.empty()) found = cost_.CachedBefore(SizeOf(masks_));
+    record.view_call = cost_.Split(record.view_tokens.total(), found);
+    record.raw_call =
+        cost_.Split(record.raw_tokens.total(), cost_.cached_raw_tokens());
+    record.view_cost = cost_.Cost(record.view_call);
+    record.raw_cost = cost_.Cost(record.raw_call);
+    PriceEveryTurn(record);
+    if (!session_.last_view().has_value()) return;
+    for (std::int64_t m = session_.last_view()->message_count;
+         m < session_.message_count(); ++m) {
       const SessionMessage& message =
           session_.messages()[static_cast<std::size_t>(m)];
       if (message.role != Role::kAssistant) continue;
       record.output_tokens += message.tokens.total();
     }
-    record.output_cost =
-        SaturatingMultiply(record.output_tokens, prices_.output);
+    record.output_cost = SaturatingMultiply(
+        record.output_tokens,
+        cost_.RatesOf(session_.last_view()->view_call.total()).output);
+  }
+
+  // The same if all that is old enough were masked in every turn.
+  void PriceEveryTurn(ViewServed& record) const {
+    const auto& all = session_.observations();
+    std::int64_t saving = session_.every_turn_saving();
+    std::int64_t found = cost_.cached_every_turn_tokens();
+    bool is_first = true;
+    for (auto i = static_cast<std::size_t>(session_.eligible_count());
+         i < eligible_.old_count(); ++i) {
+      const std::int64_t saved = EveryTurnSaving(i);
+      if (saved == 0) continue;
+      if (is_first) {
+        found = std::min(found,
+                         cost_.PromptTokens(all[i].raw_tokens_before - saving));
+        is_first = false;
+      }
+      saving += saved;
+    }
+    record.every_turn_saving = saving;
+    record.every_turn_call =
+        cost_.Split(record.raw_tokens.total() - saving, found);
+    record.every_turn_cost = cost_.Cost(record.every_turn_call);
+  }
+
+  std::int64_t EveryTurnSaving(std::size_t index) const {
+    const Observation& observation = session_.observations()[index];
+    if (observation.is_dropped) return observation.result.token_count;
+    if (observation.placeholder.has_value()) {
+      return observation.result.token_count - observation.placeholder_tokens;
+    }
+    return MaskSaving(session_, policy_, prices_, index);
+  }
+
+  BreakSize SizeOf(const std::vector<Candidate>& candidates) const {
+    BreakSize size = {.tokens_before = session_.view_tokens()};
+    for (const Candidate& candidate : candidates) Grow(candidate, size);
+    return size;
   }
 
   const Session& session_;
   const Policy& policy_;
   const ModelPrices& prices_;
   const ViewRequest& request_;
-  const std::optional<ViewServed>& last_;
+  const Eligible eligible_;
+  const CallCost cost_;
   const bool is_new_call_;
   const PicoUsd read_price_;
-  const std::size_t old_count_;
 
   std::vector<Candidate> masks_;
   BreakReason reason_ = BreakReason::kNone;
@@ -436,7 +397,9 @@ std::int64_t PromptTokensMax(const Policy& policy, const ModelPrices& prices) {
 
 std::int64_t FrontierOf(const Session& session, const Policy& policy,
                         const ModelPrices& prices) {
-  if (policy.mode == Mode::kOff) return session.message_count();
+  if (policy.mode == Mode::kOff || policy.mode == Mode::kDelegate) {
+    return session.message_count();
+  }
   std::int64_t first = session.message_count();
   const auto look_at = [&](std::size_t index) {
     const std::optional<Candidate> candidate =

@@ -12,24 +12,10 @@
 #include "server/cost/prices.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
+#include "server/view/call_cost.h"
 #include "server/view/session.h"
 
 namespace clerestory {
-
-// For how many turns a batch is held together: none of its results is eligible
-// before all of its calls are answered and all of its results are. After that a
-// call that is never answered stops nothing, and a late result is one of its
-// own.
-inline constexpr std::int64_t kBatchHoldTurns = 20;
-
-// What a view is planned for.
-struct ViewRequest {
-  TimeMicros now = 0;
-  std::string model;
-  // Tokens of the system prompt and the tool definitions, which the client
-  // sends before the view.
-  std::int64_t preamble_tokens = 0;
-};
 
 // Decides about the next view of `session`: whether it breaks, why, and what it
 // masks; and estimates what the call will cost. Nothing is changed: the record
@@ -49,17 +35,24 @@ struct ViewRequest {
 // eligible behind it is masked in the same break.
 //
 // A break is free, and everything eligible is masked, if nothing of the last
-// view is in the cache any more; it is forced if the view would not fit the
+// view is in the cache any more (CallCost::cold_reason), unless what is left
+// would be too short to be cached; it is forced if the view would not fit the
 // window, and then goes on below what the policy keeps until a sixth of the
 // window is free, or only the newest kKeepObservationsMin observations are
 // left; it waits for no batch.
 //
+// What a break saves at once by getting the whole request into a cheaper tier
+// is taken off its price. Where nothing is cached, a break has no price, and
+// what is eligible is masked at once.
+//
 // An observation is eligible if it is older than what the policy keeps, an
 // assistant message follows it, its whole batch is eligible, its format lets a
 // placeholder stand in its place, and the placeholder is smaller than it is, in
-// tokens and in bytes; it has at least kMaskableTokensMin. On a model whose
-// reasoning is bound to its prefix, it must also have no signed reasoning
-// behind it, since the provider would refuse that.
+// tokens and in bytes; it has at least kMaskableTokensMin, and the policy lets
+// its tool be masked. Where the policy says so, an earlier copy of what the
+// view shows later is eligible at once. On a model whose reasoning is bound to
+// its prefix, it must also have no signed reasoning behind it, since the
+// provider would refuse that.
 //
 // Deterministic: equal arguments give equal records, on any machine. Pure:
 // reads no clock, store or global, and may be called from any thread.

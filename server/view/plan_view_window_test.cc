@@ -98,7 +98,7 @@ TEST(WindowTest, AForcedBreakMasksEverythingEligible) {
   EXPECT_THAT(s.masked(), ElementsAre(0, 1, 2)) << "though one would fit";
 }
 
-TEST(WindowTest, AForcedBreakHasNotThePriceOfOneThatPays) {
+TEST(WindowTest, AForcedBreakSaysWhatItCosts) {
   ScriptedSession s;
   s.policy.keep_observations = 5;
   for (int turn = 1; turn <= 50; ++turn) {
@@ -110,8 +110,8 @@ TEST(WindowTest, AForcedBreakHasNotThePriceOfOneThatPays) {
   s.policy.window_tokens = 1;
   const ViewServed view = s.Plan();
   EXPECT_EQ(view.break_reason, BreakReason::kWindow);
-  EXPECT_EQ(view.break_price, 0);
-  EXPECT_EQ(view.break_rent, 0);
+  EXPECT_GT(view.break_price, 0);
+  EXPECT_GT(view.break_rent, 0);
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -49,6 +51,7 @@ void Add(std::int64_t part, std::int64_t& sum) {
 void Add(const CallTokens& part, CallTokens& sum) {
   Add(part.read, sum.read);
   Add(part.written, sum.written);
+  Add(part.uncached, sum.uncached);
 }
 
 void Add(const StageTokens& part, StageTokens& sum) {
@@ -66,6 +69,8 @@ void AddCall(const ViewServed& call, Ledger& ledger) {
   Add(call.view_call, ledger.view_call);
   Add(call.raw_cost, ledger.raw_cost);
   Add(call.view_cost, ledger.view_cost);
+  Add(call.every_turn_call, ledger.every_turn_call);
+  Add(call.every_turn_cost, ledger.every_turn_cost);
   Add(call.output_tokens, ledger.output_tokens);
   Add(call.output_cost, ledger.output_cost);
 }
@@ -87,6 +92,15 @@ std::int64_t ArgumentsSaving(absl::string_view before,
                : counter.CountText(value, TextForm::kPlain);
   };
   return tokens(before) - tokens(arguments);
+}
+
+std::optional<std::int64_t> InputTokens(const Usage& usage) {
+  if (!usage.input_uncached.has_value() || !usage.cache_read.has_value()) {
+    return std::nullopt;
+  }
+  // A provider without a fee for it does not say what it wrote.
+  return SaturatingAdd(SaturatingAdd(*usage.input_uncached, *usage.cache_read),
+                       usage.cache_write.value_or(0));
 }
 
 void AddUsage(const Usage& part, Usage& sum) {
@@ -130,13 +144,14 @@ Session::Session(SessionHeader header, const TokenCounter& counter)
     : header_(std::move(header)), counter_(counter) {}
 
 void Session::Apply(const ViewServed& record) {
+  // Before masks move what stands behind them.
+  const std::int64_t view_change = ViewChange(record);
+  const std::int64_t every_turn_change = EveryTurnChange(record);
+  const PicoUsd read_price_sum = read_price_sum_;
   if (record.is_new_call) {
     AdvanceEligible(record);
     ++ledger_.call_count;
     AddCall(record, ledger_);
-  }
-  if (record.break_reason != BreakReason::kNone) {
-    ++ledger_.breaks.at(static_cast<std::size_t>(record.break_reason));
   }
   if (!record.masks.empty()) {
     for (const Mask& mask : record.masks) SetMask(mask, record);
@@ -147,6 +162,11 @@ void Session::Apply(const ViewServed& record) {
     });
     Render(FirstChange(record.masks));
   }
+  if (record.break_reason != BreakReason::kNone) {
+    NoteBreak(record, read_price_sum);
+  }
+  cache_.Serve(record, view_change, every_turn_change);
+  if (record.is_new_call) every_turn_saving_ = record.every_turn_saving;
   if (record.is_new_call || !record.masks.empty()) {
     view_before_count_ = last_view_.has_value() ? last_view_->message_count : 0;
     last_decision_ = record;
@@ -155,11 +175,59 @@ void Session::Apply(const ViewServed& record) {
   ++version_;
 }
 
+void Session::NoteBreak(const ViewServed& record, PicoUsd read_price_sum) {
+  ++ledger_.breaks.at(static_cast<std::size_t>(record.break_reason));
+  std::deque<BreakEntry>& entries = ledger_.break_entries;
+  if (entries.size() == kBreakEntriesMax) entries.pop_front();
+  entries.push_back(
+      {.time = record.time,
+       .message_count = record.message_count,
+       .first_sequence = FirstChange(record.masks),
+       .reason = record.break_reason,
+       .price = record.break_price,
+       .rent = record.break_rent,
+       .mask_count = static_cast<std::int64_t>(record.masks.size()),
+       .saved_tokens = SavingOf(record.masks),
+       .read_price_sum = read_price_sum});
+}
+
+std::int64_t Session::ViewChange(const ViewServed& record) const {
+  if (record.masks.empty()) return std::numeric_limits<std::int64_t>::max();
+  return record.preamble_tokens + ViewTokens(FirstChange(record.masks));
+}
+
+std::int64_t Session::EveryTurnChange(const ViewServed& record) const {
+  if (record.every_turn_saving == every_turn_saving_ ||
+      record.eligible_count <= eligible_count_) {
+    return std::numeric_limits<std::int64_t>::max();
+  }
+  const Observation& first =
+      observations_[static_cast<std::size_t>(eligible_count_)];
+  return record.preamble_tokens + first.raw_tokens_before - every_turn_saving_;
+}
+
 void Session::Apply(const UsageReported& record) {
   ++ledger_.usage_count;
   AddUsage(record.usage, ledger_.usage);
+  ledger_.usage_cost =
+      SaturatingAdd(ledger_.usage_cost, record.cost.value_or(0));
+  if (last_view_.has_value()) {
+    cache_.Report(record, *last_view_);
+    Compare(record);
+  }
   last_usage_ = record.usage;
   ++version_;
+}
+
+void Session::Compare(const UsageReported& record) {
+  const std::optional<std::int64_t> reported = InputTokens(record.usage);
+  if (!reported.has_value() || record.model != last_view_->model) return;
+  const std::int64_t estimated = last_view_->view_call.total();
+  ++ledger_.compared_count;
+  Add(estimated, ledger_.estimated_tokens);
+  Add(*reported, ledger_.reported_tokens);
+  Add(std::max(estimated, *reported) - std::min(estimated, *reported),
+      ledger_.error_tokens);
 }
 
 void Session::Apply(const SessionClosed& record) {

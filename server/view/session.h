@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,6 +24,7 @@
 #include "server/model/money.h"
 #include "server/model/record.h"
 #include "server/tokens/token_counter.h"
+#include "server/view/cache.h"
 
 namespace clerestory {
 
@@ -76,8 +78,17 @@ struct Observation {
   // Tokens before it in the history as the last view shows it, without the
   // preamble.
   std::int64_t view_tokens_before = 0;
+  // Tokens before it in the history, and those of observations alone.
+  std::int64_t raw_tokens_before = 0;
+  std::int64_t observation_tokens_before = 0;
   // The sum of read prices before the call in which it was first eligible.
   PicoUsd rent_base = 0;
+  // The next observation with the same content from the same tool, and the next
+  // successful one of an equal call; kNone until there is one. The sum of read
+  // prices when the first of them came.
+  std::size_t next_identical = kNone;
+  std::size_t next_equal_call = kNone;
+  std::optional<PicoUsd> copy_rent_base;
 
   // Whether it is left out of the view, with its call.
   bool is_dropped = false;
@@ -110,6 +121,22 @@ struct SessionMessage {
   Digest view_digest;  // Of the view up to and with this message.
 };
 
+// A break that was made.
+struct BreakEntry {
+  TimeMicros time = 0;
+  std::int64_t message_count = 0;   // Of the history then.
+  std::int64_t first_sequence = 0;  // Of the first message that it changed.
+  BreakReason reason = BreakReason::kNone;
+  PicoUsd price = 0;
+  PicoUsd rent = 0;
+  std::int64_t mask_count = 0;
+  std::int64_t saved_tokens = 0;
+  // The sum of read prices before the call that it was made for: what it has
+  // saved so far is its tokens times what was added since.
+  PicoUsd read_price_sum = 0;
+};
+inline constexpr std::size_t kBreakEntriesMax = 100;
+
 // What a session has used, raw (as if nothing were masked) against view. Sums
 // over its model calls; money and tokens are estimates, but for what was
 // reported.
@@ -122,9 +149,12 @@ struct Ledger {
   CallTokens view_call;
   PicoUsd raw_cost = 0;
   PicoUsd view_cost = 0;
+  // As if all that was old enough had been masked in every turn.
+  CallTokens every_turn_call;
+  PicoUsd every_turn_cost = 0;
   std::int64_t output_tokens = 0;
   PicoUsd output_cost = 0;
-  std::array<std::int64_t, 6> breaks = {};  // By BreakReason; none is none.
+  std::array<std::int64_t, kBreakReasonCount> breaks = {};  // By BreakReason.
   std::int64_t mask_count = 0;  // Observations, dropped ones included.
   std::int64_t drop_count = 0;
   std::int64_t argument_mask_count = 0;  // Calls.
@@ -134,6 +164,16 @@ struct Ledger {
   std::int64_t usage_count = 0;
   // Sums of what was reported; a class that never was stays absent.
   Usage usage;
+  PicoUsd usage_cost = 0;
+  // Of the calls whose whole input was reported: how many, what was estimated
+  // and what was reported of them, and the sum of the differences, each taken
+  // as positive.
+  std::int64_t compared_count = 0;
+  std::int64_t estimated_tokens = 0;
+  std::int64_t reported_tokens = 0;
+  std::int64_t error_tokens = 0;
+  // The newest breaks, at most kBreakEntriesMax, oldest first.
+  std::deque<BreakEntry> break_entries;
 };
 
 // A session: its history, and what was decided about it. All of it follows from
@@ -215,6 +255,12 @@ class Session {
   // Whether `usage` was reported last and no message was appended since: then
   // it is the same report again.
   bool IsReported(const Usage& usage) const { return last_usage_ == usage; }
+  // Observations that have a later copy, or an equal call, in order.
+  const std::vector<std::size_t>& copied() const { return copied_; }
+  // What its providers' caches hold of it.
+  const Cache& cache() const { return cache_; }
+  // What masking in every turn would have saved of the messages so far.
+  std::int64_t every_turn_saving() const { return every_turn_saving_; }
   // Sequence of the last message with signed reasoning; -1 if there is none.
   std::int64_t last_thinking() const { return last_thinking_; }
   // Pictures that the last view still shows.
@@ -248,6 +294,9 @@ class Session {
   void AddCalls(std::vector<ParsedCall> calls);
   void AddObservations(std::vector<ParsedResult> results);
   void Answer(std::size_t call);
+  // Tells the earlier copies of the observation at `index`, which stands in
+  // `message`, that it is there.
+  void LinkCopies(std::size_t index, absl::string_view message);
   // Whether a placeholder of the session stands at the beginning of `text`.
   bool BeginsWithPlaceholder(absl::string_view text) const;
   // Whether the arguments of `call` hold a placeholder of the session.
@@ -263,6 +312,13 @@ class Session {
   // Renders messages and sums anew from the message `first` on.
   void Render(std::int64_t first);
   void AdvanceEligible(const ViewServed& view);
+  // How many tokens of a prompt stand before what `record` changes of the view,
+  // or of one in which everything is masked in every turn.
+  std::int64_t ViewChange(const ViewServed& record) const;
+  std::int64_t EveryTurnChange(const ViewServed& record) const;
+  void NoteBreak(const ViewServed& record, PicoUsd read_price_sum);
+  // Adds what was reported of the last view to the ledger.
+  void Compare(const UsageReported& record);
 
   SessionHeader header_;
   const TokenCounter& counter_;
@@ -299,6 +355,12 @@ class Session {
   PicoUsd read_price_sum_ = 0;
   std::int64_t eligible_count_ = 0;
   std::vector<std::size_t> candidates_;
+  // By tool and content, and by tool and arguments: the last observation.
+  std::unordered_map<std::string, std::size_t> last_of_content_;
+  std::unordered_map<std::string, std::size_t> last_of_call_;
+  std::vector<std::size_t> copied_;
+  Cache cache_;
+  std::int64_t every_turn_saving_ = 0;
   std::int64_t last_thinking_ = -1;
   std::int64_t view_image_count_ = 0;
 };
@@ -307,6 +369,9 @@ class Session {
 std::int64_t ArgumentsSaving(absl::string_view before,
                              absl::string_view arguments,
                              const TokenCounter& counter);
+
+// All input tokens that `usage` reports; nothing if it leaves some out.
+std::optional<std::int64_t> InputTokens(const Usage& usage);
 
 // Adds what `part` reports to `sum`; a class that is absent in both stays so.
 void AddUsage(const Usage& part, Usage& sum);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <string>
 #include <unordered_set>
@@ -32,7 +33,7 @@ namespace {
 
 // Memory that a message and an observation take beside their bytes.
 constexpr std::int64_t kMessageMemoryBytes = sizeof(SessionMessage) + 64;
-constexpr std::int64_t kObservationMemoryBytes = sizeof(Observation) + 96;
+constexpr std::int64_t kObservationMemoryBytes = sizeof(Observation) + 384;
 constexpr std::int64_t kCallMemoryBytes = sizeof(Call) + 256;
 
 // The beginning that a text must share with a placeholder before the two are
@@ -56,6 +57,20 @@ std::vector<std::string> KeysOf(const ParsedResult& result) {
   if (result.tool.empty()) return {result.call_id};
   if (result.call_id.empty()) return {ToolKey(result.tool)};
   return {result.call_id, ToolKey(result.tool)};
+}
+
+absl::string_view Part(absl::string_view message, ByteSpan span) {
+  return message.substr(span.offset, span.size);
+}
+
+// Differs, as good as surely, when the tool or a part does.
+std::string KeyOf(absl::string_view tool,
+                  std::initializer_list<absl::string_view> parts) {
+  std::string key = Digest::Of(tool).ToHex();
+  for (const absl::string_view part : parts) {
+    key += Digest::Of(part).ToHex();
+  }
+  return Digest::Of(key).ToHex();
 }
 
 // `status` of the message at `index` of an append.
@@ -144,7 +159,11 @@ void Session::Append(const MessageAppended& record, ParsedMessage parsed) {
     }
   }
   AddCalls(std::move(parsed.calls));
+  const std::size_t first = observations_.size();
   AddObservations(std::move(parsed.results));
+  for (std::size_t i = first; i < observations_.size(); ++i) {
+    LinkCopies(i, *record.message);
+  }
   batches_.back().has_thinking |= parsed.has_thinking;
   if (parsed.has_thinking) last_thinking_ = message_count();
   view_image_count_ += parsed.image_count;
@@ -205,6 +224,7 @@ void Session::Answer(std::size_t call) {
 
 void Session::AddObservations(std::vector<ParsedResult> results) {
   std::int64_t index = 0;
+  std::int64_t observation_tokens = raw_tokens_.observations;
   for (ParsedResult& result : results) {
     Observation observation;
     observation.sequence = message_count();
@@ -217,11 +237,44 @@ void Session::AddObservations(std::vector<ParsedResult> results) {
     observation.turn = turn_count_;
     observation.batch = calls_[observation.call].turn;
     observation.view_tokens_before = view_tokens_ + result.tokens_before;
+    observation.raw_tokens_before = raw_tokens_.total() + result.tokens_before;
+    observation.observation_tokens_before = observation_tokens;
+    observation_tokens += result.token_count;
     view_image_count_ += result.image_count;
     observation.result = std::move(result);
     observations_.push_back(std::move(observation));
     memory_bytes_ += kObservationMemoryBytes;
   }
+}
+
+void Session::LinkCopies(std::size_t index, absl::string_view message) {
+  const auto link = [&](std::string key, auto& last_of, auto member) {
+    const auto [entry, is_new] = last_of.try_emplace(std::move(key), index);
+    if (is_new) return;
+    Observation& earlier = observations_[entry->second];
+    earlier.*member = index;
+    if (!earlier.copy_rent_base.has_value()) {
+      earlier.copy_rent_base = read_price_sum_;
+      copied_.insert(std::ranges::upper_bound(copied_, entry->second),
+                     entry->second);
+    }
+    entry->second = index;
+  };
+  const Observation& observation = observations_[index];
+  const ParsedResult& result = observation.result;
+  if (result.token_count < kMaskableTokensMin) return;
+  link(KeyOf(observation.tool, {Part(message, result.content),
+                                Part(message, result.attachments)}),
+       last_of_content_, &Observation::next_identical);
+  if (result.is_error) return;
+  const Call& call = calls_[observation.call];
+  const absl::string_view call_message =
+      call.sequence == message_count()
+          ? message
+          : absl::string_view(
+                *messages_[static_cast<std::size_t>(call.sequence)].raw);
+  link(KeyOf(observation.tool, {Part(call_message, call.call.arguments)}),
+       last_of_call_, &Observation::next_equal_call);
 }
 
 bool Session::BeginsWithPlaceholder(absl::string_view text) const {

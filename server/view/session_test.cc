@@ -431,7 +431,7 @@ TEST(ReplayTest, ARecordThatCannotFollowIsDataLoss) {
   view.eligible_count = 6;
   corrupt.emplace_back(view);
   view = ViewOfAll(s);
-  view.break_reason = static_cast<BreakReason>(6);
+  view.break_reason = static_cast<BreakReason>(kBreakReasonCount);
   corrupt.emplace_back(view);
 
   Session session = s.Replayed();

@@ -24,6 +24,7 @@
 #include "server/policy/policy.h"
 #include "server/tokens/token_counter.h"
 #include "server/view/placeholder.h"
+#include "server/view/eligible.h"
 #include "server/view/plan_view.h"
 #include "server/view/session.h"
 

@@ -58,12 +58,17 @@ std::vector<Record> FullRecords() {
   view.raw_tokens = {
       .user = 1, .assistant = 2, .calls = 3, .observations = 1LL << 40};
   view.view_tokens = {.user = 5, .assistant = 6, .calls = 7, .observations = 8};
-  view.raw_call = {.read = 9, .written = 10};
-  view.view_call = {.read = 11, .written = 12};
+  view.raw_call = {.read = 9, .written = 10, .uncached = 17};
+  view.view_call = {.read = 11, .written = 12, .uncached = 18};
   view.raw_cost = 13;
   view.view_cost = -14;
   view.output_tokens = 15;
   view.output_cost = 16;
+  view.preamble_digest = "of the preamble";
+  view.cache_time = 1'790'000'000'000'002;
+  view.every_turn_call = {.read = 19, .written = 20, .uncached = 21};
+  view.every_turn_saving = 22;
+  view.every_turn_cost = 23;
   UsageReported usage;
   usage.time = 1'790'000'000'000'004;
   usage.model = "model-3";
@@ -72,6 +77,7 @@ std::vector<Record> FullRecords() {
                  .cache_write = 3,
                  .output = 4,
                  .reasoning = 5};
+  usage.cost = 24;
   return {MessageRecord(R"({"role":"user","content":"caf\u00e9 1.0e+2"})"),
           view, usage,
           SessionClosed{.time = 1'790'000'000'000'005,

@@ -1,0 +1,90 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/view/cache.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "server/model/record.h"
+
+namespace clerestory {
+namespace {
+
+// A session that calls more models than this is not one that alternates.
+constexpr std::size_t kModelsMax = 8;
+
+std::int64_t Held(const CallTokens& call) { return call.read + call.written; }
+
+// Only `read` tokens of `prompt` were found.
+void Lower(std::int64_t read, CachedPrompt& prompt) {
+  if (read >= prompt.view_tokens) return;
+  prompt.view_tokens = read;
+  prompt.is_missed = true;
+}
+
+}  // namespace
+
+void Cache::Serve(const ViewServed& view, std::int64_t view_change,
+                  std::int64_t every_turn_change) {
+  for (auto& [model, prompt] : prompts_) {
+    prompt.view_tokens = std::min(prompt.view_tokens, view_change);
+    prompt.every_turn_tokens =
+        std::min(prompt.every_turn_tokens, every_turn_change);
+  }
+  if (!prompts_.contains(view.model) && prompts_.size() == kModelsMax) {
+    prompts_.erase(std::ranges::min_element(
+        prompts_, {}, [](const auto& entry) { return entry.second.time; }));
+  }
+  prompts_[view.model] = {.time = view.cache_time,
+                          .preamble_digest = view.preamble_digest,
+                          .view_tokens = Held(view.view_call),
+                          .raw_tokens = Held(view.raw_call),
+                          .every_turn_tokens = Held(view.every_turn_call)};
+}
+
+void Cache::Report(const UsageReported& report, const ViewServed& view) {
+  if (report.model != view.model || !report.usage.cache_read.has_value()) {
+    return;
+  }
+  const std::int64_t read = *report.usage.cache_read;
+  const bool is_written = report.usage.cache_write.value_or(0) > 0;
+  const bool is_known_unwritten = report.usage.cache_write == 0;
+  CachedPrompt& prompt = prompts_[view.model];
+  // What the provider did not write and had not before, it does not have.
+  if (is_known_unwritten && Held(view.view_call) >= kCacheMissTokensMin) {
+    Lower(read, prompt);
+  }
+  const std::int64_t expected = view.view_call.read;
+  if (status_ == CacheStatus::kAbsent) {
+    // Nothing was expected. A preamble alone does not make a difference to
+    // messages.
+    if (read < view.view_call.total() / 2) return;
+    status_ = CacheStatus::kWorks;
+    miss_count_ = 0;
+    return;
+  }
+  if (expected < kCacheMissTokensMin) return;
+  if (expected - read < std::max(kCacheMissTokensMin, expected / 2)) {
+    status_ = CacheStatus::kWorks;
+    miss_count_ = 0;
+    return;
+  }
+  ++miss_count_;
+  status_ = miss_count_ < kCacheMissesMax ? CacheStatus::kMisses
+                                          : CacheStatus::kAbsent;
+  // A provider that writes without saying so may have written the prompt that
+  // it missed, but not twice.
+  if (!is_written && miss_count_ > 1) {
+    Lower(read, prompt);
+  }
+}
+
+const CachedPrompt* Cache::Find(const std::string& model) const {
+  const auto found = prompts_.find(model);
+  return found == prompts_.end() ? nullptr : &found->second;
+}
+
+}  // namespace clerestory

@@ -1,0 +1,148 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/view/eligible.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "server/policy/policy.h"
+#include "server/policy/tool_glob.h"
+#include "server/view/session.h"
+
+namespace clerestory {
+
+Eligible::Eligible(const Session& session, const Policy& policy)
+    : session_(session), policy_(policy), old_count_(OldCount()) {
+  FindToolKeeps();
+}
+
+// Whether the observations up to `end` of a batch of `turn` are old enough.
+bool Eligible::IsOldEnough(std::size_t end, std::int64_t turn) const {
+  const auto& all = session_.observations();
+  const auto newer = static_cast<std::int64_t>(all.size() - end);
+  if (newer < policy_.keep_observations ||
+      session_.turn_count() - turn <
+          std::max<std::int64_t>(1, policy_.keep_turns)) {
+    return false;
+  }
+  // Of together at most keep_tokens: with the last of these it must be more.
+  return policy_.keep_tokens == 0 ||
+         session_.raw_tokens().observations -
+                 all[end - 1].observation_tokens_before >
+             policy_.keep_tokens;
+}
+
+bool Eligible::IsMaskableForWindow(std::size_t end, std::int64_t turn) const {
+  return static_cast<std::int64_t>(session_.observations().size() - end) >=
+             kKeepObservationsMin &&
+         session_.turn_count() - turn >= 1;
+}
+
+std::size_t Eligible::GroupEnd(std::size_t begin) const {
+  const auto& all = session_.observations();
+  std::size_t end = begin;
+  while (end < all.size() && all[end].turn == all[begin].turn) ++end;
+  return end;
+}
+
+// The end of the observations that become eligible together with the one at
+// `begin`; `begin` itself if they do not yet. A batch is waited for, and not
+// cut, for kBatchHoldTurns.
+std::size_t Eligible::NextEnd(std::size_t begin) const {
+  const auto& all = session_.observations();
+  std::size_t end = GroupEnd(begin);
+  for (std::size_t i = begin; i < end; ++i) {
+    if (session_.turn_count() - all[i].batch >= kBatchHoldTurns) continue;
+    const Batch& batch =
+        session_.batches()[static_cast<std::size_t>(all[i].batch)];
+    if (batch.open_call_count > 0) return begin;
+    if (batch.observations_end > end) {
+      end = GroupEnd(batch.observations_end - 1);
+    }
+  }
+  const bool is_old = end > begin && IsOldEnough(end, all[end - 1].turn);
+  return is_old ? end : begin;
+}
+
+std::size_t Eligible::OldCount() const {
+  const auto& all = session_.observations();
+  auto count = static_cast<std::size_t>(session_.eligible_count());
+  // Fewer than in the last view if this policy keeps more.
+  if (count > 0 && !IsOldEnough(count, all[count - 1].turn)) count = 0;
+  while (count < all.size()) {
+    const std::size_t end = NextEnd(count);
+    if (end == count) break;
+    count = end;
+  }
+  return count;
+}
+
+void Eligible::FindToolKeeps() {
+  const auto& all = session_.observations();
+  for (const ToolRule& rule : policy_.tools) {
+    std::int64_t left = rule.keep_observations;
+    std::size_t first = all.size();
+    while (left > 0 && first > 0) {
+      --first;
+      if (RuleFor(policy_, all[first].tool) == &rule) --left;
+    }
+    kept_from_.push_back(first);
+  }
+}
+
+bool Eligible::IsKeptByTool(std::size_t index) const {
+  if (policy_.tools.empty()) return false;
+  const ToolRule* rule = RuleFor(policy_, session_.observations()[index].tool);
+  if (rule == nullptr) return false;
+  return index >=
+         kept_from_[static_cast<std::size_t>(rule - policy_.tools.data())];
+}
+
+// Whether the view shows later what the observation at `index` has. The last
+// copy is not taken by this rule, and no other is while this one goes.
+bool Eligible::IsCopied(std::size_t index) const {
+  const auto& all = session_.observations();
+  const auto next = [&](std::size_t i) {
+    return policy_.duplicates == DuplicateRule::kIdentical
+               ? all[i].next_identical
+               : std::min(all[i].next_identical, all[i].next_equal_call);
+  };
+  for (std::size_t i = next(index); i != kNone; i = next(i)) {
+    if (!all[i].placeholder.has_value() && !all[i].is_dropped) {
+      return i >= old_count_;
+    }
+  }
+  return false;
+}
+
+std::vector<std::size_t> Eligible::Indexes(bool is_forced) const {
+  std::vector<std::size_t> indexes;
+  const auto add = [&](std::size_t i) {
+    if (is_forced || !IsKeptByTool(i)) indexes.push_back(i);
+  };
+  for (const std::size_t i : session_.candidates()) {
+    if (i < old_count_) add(i);
+  }
+  for (auto i = static_cast<std::size_t>(session_.eligible_count());
+       i < old_count_; ++i) {
+    add(i);
+  }
+  if (policy_.duplicates == DuplicateRule::kOff) return indexes;
+  for (const std::size_t i : session_.copied()) {
+    const Observation& observation = session_.observations()[i];
+    if (i < old_count_ || observation.placeholder.has_value() ||
+        observation.is_dropped ||
+        session_.turn_count() - observation.turn < 1) {
+      continue;
+    }
+    const Batch& batch =
+        session_.batches()[static_cast<std::size_t>(observation.batch)];
+    if (batch.open_call_count == 0 && IsCopied(i)) add(i);
+  }
+  return indexes;
+}
+
+}  // namespace clerestory
