@@ -159,8 +159,8 @@ struct Policy {
 // to go down to it, and no policy below it.
 inline constexpr std::int64_t kKeepObservationsMin = 3;
 
-// A whole number of a policy: its name in YAML and on the command line, and the
-// values that are allowed.
+// A whole number of a policy: its name on the command line and in the server's
+// configuration, and the values that are allowed.
 struct PolicyField {
   absl::string_view name;
   std::int64_t Policy::* member = nullptr;
