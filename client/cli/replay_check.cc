@@ -16,7 +16,7 @@
 #include "clerestory/v1/view_service.pb.h"
 #include "server/base/digest.h"
 #include "server/base/time.h"
-#include "server/cost/prices.h"
+#include "server/cost/price_book.h"
 #include "server/formats/format.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
@@ -89,7 +89,8 @@ CallTokens ReplayCheck::Add(const std::vector<std::string>& history,
   }
   const bool warm =
       view_count_ > 0 && model == last_model_ &&
-      now - last_time_ <= PricesOf(model).cache_ttl_seconds * kMicrosPerSecond;
+      now - last_time_ <=
+          BuiltInPrices().Of(model, now).cache_ttl_seconds * kMicrosPerSecond;
   tokens.read = warm ? ReadTokens(view) : 0;
   tokens.written = total - tokens.read;
   const v1::CallTokens& expected = view.report().view_call();

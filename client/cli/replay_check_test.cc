@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "server/base/digest.h"
 #include "server/base/time.h"
-#include "server/cost/prices.h"
+#include "server/cost/price_book.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "tests/support/form_token_counter.h"
@@ -293,7 +293,8 @@ TEST_F(ReplayCheckTest, AWrongDigestOfAnEmptyStablePartIsFound) {
 TEST_F(ReplayCheckTest, TheCacheReadsWhatViewsHaveInCommonWhileItIsWarm) {
   const Messages one = {Text("user", "abc")};
   const Messages two = {one[0], Text("assistant", "de")};
-  const TimeMicros ttl = PricesOf(kModel).cache_ttl_seconds * kMicrosPerSecond;
+  const TimeMicros ttl =
+      BuiltInPrices().Of(kModel, 0).cache_ttl_seconds * kMicrosPerSecond;
   const auto add = [&](TimeMicros now, const std::string& model) {
     return check_.Add(two, View(two, 1), now, model);
   };

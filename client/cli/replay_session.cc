@@ -25,6 +25,7 @@
 #include "server/base/digest.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
+#include "server/cost/price_book.h"
 #include "server/cost/prices.h"
 #include "server/formats/format.h"
 #include "server/model/message.h"
@@ -139,7 +140,7 @@ absl::Status ReplaySession::BuildView(const TranscriptMessage& answer) {
   sent_ = history_.size();
 
   const v1::ViewReport& report = response.report();
-  const ModelPrices& prices = PricesOf(model_);
+  const ModelPrices& prices = BuiltInPrices().Of(model_, now_);
   ReplayCall call;
   call.message_count = response.messages_size();
   call.raw_tokens = report.raw_call().read() + report.raw_call().written();
@@ -156,8 +157,10 @@ absl::Status ReplaySession::BuildView(const TranscriptMessage& answer) {
 
 void ReplaySession::AddOutput(const TranscriptMessage& answer) {
   const std::int64_t tokens = TokensOf(transcript_.format, answer.bytes);
-  const PicoUsd cost = tokens * PricesOf(model_).output;
   ReplayCall& call = outcome_.calls.back();
+  const TokenRates rates =
+      RatesFor(BuiltInPrices().Of(model_, now_), call.tokens.total(), false);
+  const PicoUsd cost = SaturatingMultiply(tokens, rates.output);
   call.output_tokens += tokens;
   call.cost += cost;
   outcome_.cost += cost;

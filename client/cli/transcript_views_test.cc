@@ -23,6 +23,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/base/time.h"
+#include "server/cost/price_book.h"
 #include "server/cost/prices.h"
 #include "server/json/document.h"
 #include "server/model/message.h"
@@ -143,7 +144,7 @@ class Playback {
 
   const Transcript& transcript_;
   const Policy policy_;
-  const ModelPrices prices_ = PricesOf("claude-opus-4-5");
+  const ModelPrices prices_ = BuiltInPrices().Of("claude-opus-4-5", 0);
   Session session_;
   std::vector<Bytes> last_;
   std::int64_t checked_bytes_ = 0;

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
+#include "server/cost/price_book.h"
 #include "server/cost/prices.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
@@ -67,7 +68,7 @@ absl::Status Play(const BacktestInput& input, const Policy& policy,
     if (!goes_on) finish_call();
     if (is_answer && !goes_on) {
       if (!message.model.empty()) model = message.model;
-      call = PlanView(session, policy, PricesOf(model),
+      call = PlanView(session, policy, BuiltInPrices().Of(model, now),
                       {.now = now,
                        .model = model,
                        .preamble_tokens = input.preamble_tokens});
@@ -169,7 +170,8 @@ absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
         BacktestCall call;
         call.output_tokens = output_tokens;
         call.cost =
-            view.view_cost + output_tokens * PricesOf(view.model).output;
+            view.view_cost +
+            output_tokens * BuiltInPrices().Of(view.model, view.time).output;
         result.cost += call.cost;
         result.input.read += view.view_call.read;
         result.input.written += view.view_call.written;
@@ -191,11 +193,13 @@ absl::StatusOr<PicoUsd> OptimumCost(const BacktestInput& input,
   std::vector<ViewServed> calls;
   CLERESTORY_RETURN_IF_ERROR(Play(
       input, off, session, [&](ViewServed view, std::int64_t output_tokens) {
-        output_cost += output_tokens * PricesOf(view.model).output;
+        output_cost +=
+            output_tokens * BuiltInPrices().Of(view.model, view.time).output;
         calls.push_back(std::move(view));
       }));
+  if (calls.empty()) return PicoUsd{0};
   const ModelPrices& prices =
-      PricesOf(calls.empty() ? std::string() : calls.back().model);
+      BuiltInPrices().Of(calls.back().model, calls.back().time);
   const std::vector<Step> steps =
       StepsOf(session, policy, prices, input.preamble_tokens);
   Schedule schedule(steps);
@@ -204,7 +208,8 @@ absl::StatusOr<PicoUsd> OptimumCost(const BacktestInput& input,
     // With nothing masked, what is not read is exactly what is new or cold.
     const bool warm = call.raw_call.read > 0;
     schedule.AddCall(call.raw_call.total(), last_tokens, warm,
-                     call.eligible_count, PricesOf(call.model));
+                     call.eligible_count,
+                     BuiltInPrices().Of(call.model, call.time));
     last_tokens = call.raw_call.total();
   }
   return schedule.cost() + output_cost;

@@ -19,6 +19,7 @@
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
+#include "server/cost/price_book.h"
 #include "server/cost/prices.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
@@ -31,6 +32,11 @@
 
 namespace clerestory {
 namespace {
+
+// Sessions begin at no time in particular.
+const ModelPrices& PricesOf(absl::string_view model) {
+  return BuiltInPrices().Of(model, 0);
+}
 
 constexpr Format kFormats[] = {Format::kAnthropicMessages, Format::kOpenaiChat};
 constexpr const char* kModel = "claude-sonnet-4-6";  // 5 minutes of cache.
@@ -48,7 +54,7 @@ BacktestInput InputOf(Format format, const std::vector<Turn>& turns,
                       const std::string& model = kModel) {
   BacktestInput input;
   input.format = format;
-  input.preamble_tokens = 500;
+  input.preamble_tokens = 5'000;  // More than any cache asks for.
   const auto add = [&](const std::string& message, TimeMicros time,
                        const std::string& of_model) {
     input.messages.push_back(
@@ -253,7 +259,7 @@ class BruteForce {
 
   // The prompt of the call after `turns` turns, the first `frontier` masked.
   std::int64_t Prompt(std::size_t turns, std::size_t frontier) const {
-    std::int64_t tokens = 500 + 40;
+    std::int64_t tokens = 5'000 + 40;
     for (std::size_t t = 0; t < turns; ++t) {
       tokens += CallTokensOf(turns_[t]);
       for (const std::int64_t result : turns_[t].results) {

@@ -22,6 +22,7 @@
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
+#include "server/cost/price_book.h"
 #include "server/cost/prices.h"
 #include "server/engine/session_cache.h"
 #include "server/formats/usage.h"
@@ -302,7 +303,7 @@ absl::StatusOr<BuiltView> SessionEngine::Decide(
     records.emplace_back(*usage);
   }
 
-  const ModelPrices& prices = PricesOf(model);
+  const ModelPrices& prices = BuiltInPrices().Of(model, request.append.now);
   ViewServed decision = PlanView(session, options_.policy, prices,
                                  {.now = request.append.now,
                                   .model = model,

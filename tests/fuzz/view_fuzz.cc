@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "server/base/check.h"
+#include "server/cost/price_book.h"
 #include "server/cost/prices.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
@@ -86,7 +87,7 @@ class Driver {
 
   const Policy policy_;
   const TokenCounter& counter_;
-  const ModelPrices prices_ = PricesOf("m");
+  const ModelPrices prices_ = BuiltInPrices().Of("m", 0);
   Session session_;
   std::vector<Record> records_;
   std::vector<Bytes> last_;
