@@ -34,12 +34,12 @@ inline constexpr UsageNames kAnthropicUsage = {
     .cache_write = "cache_creation_input_tokens",
     .output = "output_tokens"};
 
-inline constexpr UsageNames kChatUsage = {.input = "prompt_tokens",
-                                          .cache_read = "cached_tokens",
-                                          .output = "completion_tokens",
-                                          .input_details =
-                                              "prompt_tokens_details",
-                                          .is_input_whole = true};
+inline constexpr UsageNames kChatUsage = {
+    .input = "prompt_tokens",
+    .cache_read = "cached_tokens",
+    .output = "completion_tokens",
+    .input_details = "prompt_tokens_details",
+    .is_input_whole = true};
 
 // Returns what `usage` says in our classes; absent if it is no object, if it
 // does not tell the input, or if what it tells is no number of tokens. Pure.

@@ -83,8 +83,7 @@ TokenCalibration::TokenCalibration(const CalibrationState& state)
 }
 
 CalibrationState TokenCalibration::state() const {
-  CalibrationState state = {.weights = weights_,
-                            .sample_count = sample_count_};
+  CalibrationState state = {.weights = weights_, .sample_count = sample_count_};
   while (!state.weights.empty() && state.weights.back() == 0) {
     state.weights.pop_back();
   }
@@ -200,7 +199,8 @@ SessionAnchor::Outcome SessionAnchor::Report(std::int64_t reported_total,
       reported_total > MostTotal(point.estimate)) {
     return {.verdict = ReportVerdict::kRefused, .sample = std::nullopt};
   }
-  if (base_ == point || held_ == point) {
+  if ((base_ && base_->total == reported_total) ||
+      (held_ && held_->total == reported_total)) {
     return {.verdict = ReportVerdict::kRepeated, .sample = std::nullopt};
   }
   Outcome outcome = {.verdict = Judge(point), .sample = std::nullopt};

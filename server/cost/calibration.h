@@ -111,7 +111,7 @@ struct PromptEstimate {
 // What became of a report.
 enum class ReportVerdict {
   kBelieved,  // It is the anchor now.
-  kRepeated,  // The same again for the same call: nothing changes.
+  kRepeated,  // The number that was believed or is held: nothing changes.
   kHeld,      // It waits for others that agree; the anchor stays.
   kRefused,   // It cannot be; nothing changes.
 };
@@ -123,6 +123,8 @@ enum class ReportVerdict {
 //   quarter of what was estimated, or above four times that and
 //   kUnknownPreambleMax if the client does not tell its preamble, kSlack if it
 //   does.
+// - Repeated: the very number that is the anchor's or that is held. It tells
+//   nothing: either it is the same report, or no provider counted it.
 // - The first report is believed; if the preamble is told, only if it is
 //   between a third and three times what was estimated. Else it is held.
 // - Later, a report is believed if it is as predicted, give or take a quarter,

@@ -15,6 +15,7 @@
 // not predicted. It is taken to be so where the reported prompt is smaller than
 // the one before by more than a tenth; smaller losses count as errors, and so
 // does everything that the prompt gains.
+// To show what that leaves out, one row is of sessions that are not cut.
 //
 // Prints numbers only, and exits with 1 if no file has usage. The last line is
 // JSON for other programs.
@@ -113,18 +114,17 @@ std::vector<Call> CallsOf(const Transcript& transcript) {
 
 // Cuts `calls` where the prompt shrinks. What was said before a segment is to
 // it a preamble that nobody tells.
-void AddSegments(const std::string& name, std::size_t session,
-                 const std::vector<Call>& calls,
-                 std::vector<Segment>& segments) {
+void AddSegments(const Segment& whole, std::vector<Segment>& segments) {
   std::int64_t before = 0;
   std::int64_t said = 0;
   std::int64_t count = 0;
-  for (const Call& call : calls) {
+  for (const Call& call : whole.calls) {
     if (before == 0 || call.reported < before - before / 10) {
       said = before == 0 ? 0 : call.estimated;
-      segments.push_back({.name = count == 0 ? name
-                                             : absl::StrCat(name, "/", count),
-                          .session = session,
+      segments.push_back({.name = count == 0
+                                      ? whole.name
+                                      : absl::StrCat(whole.name, "/", count),
+                          .session = whole.session,
                           .calls = {}});
       ++count;
     }
@@ -150,10 +150,10 @@ Errors Play(const Segment& segment, Way way, Calibrations& calibrations) {
     const PromptEstimate estimate = {.message_tokens = call.estimated};
     const std::int64_t scale =
         way == Way::kAnchorOnly ? kScaleOne : calibration.scale_ppm();
-    errors.push_back(PercentOff(
-        way == Way::kScaleOnly ? SessionAnchor().Predict(estimate, scale)
-                               : anchor.Predict(estimate, scale),
-        call.reported));
+    errors.push_back(PercentOff(way == Way::kScaleOnly
+                                    ? SessionAnchor().Predict(estimate, scale)
+                                    : anchor.Predict(estimate, scale),
+                                call.reported));
     const SessionAnchor::Outcome outcome =
         anchor.Report(call.reported, estimate);
     if (outcome.sample) calibration.Add(*outcome.sample);
@@ -236,11 +236,11 @@ void PrintHead(const std::string& title) {
 }
 
 int Main(const std::vector<std::string>& paths) {
+  std::vector<Segment> wholes;
   std::vector<Segment> segments;
-  std::size_t sessions = 0;
   std::size_t reports = 0;
   for (const std::string& path : paths) {
-    const absl::StatusOr<ReadResult> read = ReadTranscriptFile(path, "");
+    const absl::StatusOr<ReadResult> read = ReadTranscriptFile(path, "auto");
     if (!read.ok()) {
       std::fprintf(stderr, "%s: %s\n", path.c_str(),
                    read.status().ToString().c_str());
@@ -248,11 +248,14 @@ int Main(const std::vector<std::string>& paths) {
     }
     const std::string file = path.substr(path.rfind('/') + 1);
     for (const Transcript& transcript : read->transcripts) {
-      const std::vector<Call> calls = CallsOf(transcript);
+      std::vector<Call> calls = CallsOf(transcript);
       if (calls.empty()) continue;
-      AddSegments(absl::StrCat(file.substr(0, 44), transcript.name), sessions++,
-                  calls, segments);
       reports += calls.size();
+      wholes.push_back(
+          {.name = absl::StrCat(file.substr(0, 44), transcript.name),
+           .session = wholes.size(),
+           .calls = std::move(calls)});
+      AddSegments(wholes.back(), segments);
     }
   }
   if (segments.empty()) {
@@ -265,6 +268,14 @@ int Main(const std::vector<std::string>& paths) {
               "scale", "0", "1", "3", "10", "mean3+");
   std::array<Errors, 4> after_3;
   std::array<Errors, 4> after_10;
+  Errors whole_after_3;
+  Errors whole_after_10;
+  for (const Segment& whole : wholes) {
+    Calibrations calibrations;
+    const Errors errors = Play(whole, Way::kOwn, calibrations);
+    Add(errors, 3, whole_after_3);
+    Add(errors, 10, whole_after_10);
+  }
   Errors first_one;
   Errors first_scaled;
   for (const Segment& segment : segments) {
@@ -296,25 +307,29 @@ int Main(const std::vector<std::string>& paths) {
   for (std::size_t w = 0; w < kWays.size(); ++w) {
     PrintRow(kWays[w].name, after_3[w], 5);
   }
+  PrintRow("sessions not cut, their own scale", whole_after_3, 5);
   PrintHead("all calls after 10 reports (goal 3 %)");
   for (std::size_t w = 0; w < kWays.size(); ++w) {
     PrintRow(kWays[w].name, after_10[w], 3);
   }
+  PrintRow("sessions not cut, their own scale", whole_after_10, 3);
   PrintHead("a new session, its first report only");
   PrintRow("scale 1", first_one, 5);
   PrintRow("scale of other sessions", first_scaled, 5);
 
   std::printf("\nscale by model\n");
-  for (const auto& [model, calibration] : LearnWithout(sessions, segments)) {
+  for (const auto& [model, calibration] :
+       LearnWithout(wholes.size(), segments)) {
     std::printf("  %-40s %6.3f of %lld samples\n", model.c_str(),
                 static_cast<double>(calibration.scale_ppm()) / 1e6,
                 static_cast<long long>(calibration.sample_count()));
   }
-  std::printf("\n%zu sessions in %zu segments\n", sessions, segments.size());
+  std::printf("\n%zu sessions in %zu segments\n", wholes.size(),
+              segments.size());
   std::printf(
       "{\"sessions\":%zu,\"reports\":%zu,\"token_error_after_3\":%.2f,"
       "\"token_error_after_10\":%.2f}\n",
-      sessions, reports, Summarize(after_3[2], 5).mean,
+      wholes.size(), reports, Summarize(after_3[2], 5).mean,
       Summarize(after_10[2], 3).mean);
   return 0;
 }
