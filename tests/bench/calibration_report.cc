@@ -264,8 +264,8 @@ int Main(const std::vector<std::string>& paths) {
   }
 
   std::printf("error in percent, after so many reports\n");
-  std::printf("%-50s %5s %7s %6s %6s %6s %6s %6s\n", "segment", "calls",
-              "scale", "0", "1", "3", "10", "mean3+");
+  std::printf("%-50s %5s %7s %6s %6s %6s %6s %6s %6s\n", "segment", "calls",
+              "scale", "0", "1", "3", "10", "mean3+", "worst");
   std::array<Errors, 4> after_3;
   std::array<Errors, 4> after_10;
   Errors whole_after_3;
@@ -292,11 +292,12 @@ int Main(const std::vector<std::string>& paths) {
       Add(errors, 3, late);
       const std::int64_t scale =
           calibrations[segment.calls.back().model].scale_ppm();
-      std::printf("%-50s %5zu %7.3f %s %s %s %s %6.2f\n", segment.name.c_str(),
-                  errors.size(), static_cast<double>(scale) / 1e6,
-                  Cell(errors, 0).c_str(), Cell(errors, 1).c_str(),
-                  Cell(errors, 3).c_str(), Cell(errors, 10).c_str(),
-                  Summarize(late, 5).mean);
+      std::printf("%-50s %5zu %7.3f %s %s %s %s %6.2f %6.1f\n",
+                  segment.name.c_str(), errors.size(),
+                  static_cast<double>(scale) / 1e6, Cell(errors, 0).c_str(),
+                  Cell(errors, 1).c_str(), Cell(errors, 3).c_str(),
+                  Cell(errors, 10).c_str(), Summarize(late, 5).mean,
+                  Summarize(late, 5).worst);
     }
     Calibrations others = learned;
     Add(PlayFirst(segment, others, false), 0, first_one);
