@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "server/base/limits.h"
+#include "server/model/record.h"
 
 namespace clerestory {
 namespace {
@@ -66,6 +67,15 @@ PromptEstimate Bounded(const PromptEstimate& estimate) {
 std::int64_t Scaled(std::int64_t tokens, std::int64_t scale_ppm) {
   if (tokens < 0) return -Scaled(-tokens, scale_ppm);
   return (tokens * scale_ppm + kScaleOne / 2) / kScaleOne;
+}
+
+std::optional<std::int64_t> ReportedPromptTokens(const Usage& usage) {
+  if (!usage.input_uncached) return std::nullopt;
+  const std::int64_t total = *usage.input_uncached +
+                             usage.cache_read.value_or(0) +
+                             usage.cache_write.value_or(0);
+  if (total <= 0) return std::nullopt;
+  return total;
 }
 
 TokenCalibration::TokenCalibration() : weights_(kStepCount) {}

@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "server/model/record.h"
+
 namespace clerestory {
 
 // How estimated tokens become those of a provider, from the usage that clients
@@ -32,6 +34,10 @@ inline constexpr std::int64_t kScaleMax = 2'000'000;
 // `tokens`, estimated, at `scale_ppm`, rounded to the nearest. REQUIRES: the
 // product fits into 62 bits.
 std::int64_t Scaled(std::int64_t tokens, std::int64_t scale_ppm);
+
+// The whole prompt that `usage` tells: read from the cache, written to it, and
+// neither. Absent if the last is, or if it is nothing: a part is no report.
+std::optional<std::int64_t> ReportedPromptTokens(const Usage& usage);
 
 // What a provider counted for something, and what was estimated for the same.
 struct CalibrationSample {
@@ -153,9 +159,10 @@ class SessionAnchor {
     std::optional<CalibrationSample> sample;
   };
 
-  // Takes `reported_total`, the whole prompt that the provider counted (read
-  // from the cache, written to it, or neither), for a call for which `estimate`
-  // was estimated. Reports are given in the order of their calls.
+  // Takes `reported_total`, as ReportedPromptTokens, for a call for which
+  // `estimate` was estimated, by the estimator alone: no scale is in it.
+  // Reports are given in the order of their calls, and those that name another
+  // model than their call are not given.
   Outcome Report(std::int64_t reported_total, const PromptEstimate& estimate);
 
   // Forgets from which report the next sample would be made: the model has

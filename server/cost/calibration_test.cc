@@ -13,6 +13,7 @@
 
 #include "gtest/gtest.h"
 #include "server/base/limits.h"
+#include "server/model/record.h"
 
 namespace clerestory {
 namespace {
@@ -57,6 +58,22 @@ TEST(ScaledTest, RoundsToTheNearestOnBothSidesOfZero) {
   EXPECT_EQ(Scaled(-10, 1'250'000), -13);
   EXPECT_EQ(Scaled(7, kScaleOne), 7);
   EXPECT_EQ(Scaled(0, kScaleMax), 0);
+}
+
+TEST(ReportedPromptTokensTest, IsTheSumOrNothing) {
+  Usage usage;
+  EXPECT_EQ(ReportedPromptTokens(usage), std::nullopt);
+  usage.cache_read = 40;
+  usage.output = 3;
+  EXPECT_EQ(ReportedPromptTokens(usage), std::nullopt);
+  usage.input_uncached = 0;
+  EXPECT_EQ(ReportedPromptTokens(usage), 40);
+  usage.cache_write = 500;
+  usage.input_uncached = 3;
+  EXPECT_EQ(ReportedPromptTokens(usage), 543);
+  usage = {};
+  usage.input_uncached = 0;
+  EXPECT_EQ(ReportedPromptTokens(usage), std::nullopt);
 }
 
 TEST(TokenCalibrationTest, IsOneUntilEnoughWasLearned) {

@@ -29,7 +29,6 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,14 +77,6 @@ constexpr std::array<WayName, 4> kWays = {{
     {Way::kOthers, "anchor, scale of all sessions"},
 }};
 
-std::optional<std::int64_t> PromptOf(const Usage& usage) {
-  const std::int64_t total = usage.input_uncached.value_or(0) +
-                             usage.cache_read.value_or(0) +
-                             usage.cache_write.value_or(0);
-  if (total <= 0) return std::nullopt;
-  return total;
-}
-
 std::vector<Call> CallsOf(const Transcript& transcript) {
   SessionHeader header;
   header.format = transcript.format;
@@ -93,7 +84,7 @@ std::vector<Call> CallsOf(const Transcript& transcript) {
   std::vector<Call> calls;
   for (const TranscriptMessage& message : transcript.messages) {
     if (message.usage) {
-      if (const auto reported = PromptOf(*message.usage)) {
+      if (const auto reported = ReportedPromptTokens(*message.usage)) {
         calls.push_back({.model = message.model,
                          .estimated = session.raw_tokens().total(),
                          .reported = *reported});
