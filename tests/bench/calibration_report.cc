@@ -181,6 +181,31 @@ Errors PlayFirst(const Segment& segment, Calibrations& calibrations,
   return errors;
 }
 
+// The errors of predictions from all reports but the last nine.
+Errors PlayAhead(const Segment& segment, Way way, Calibrations calibrations) {
+  SessionAnchor anchor;
+  std::vector<std::pair<SessionAnchor, std::int64_t>> known;
+  Errors errors;
+  std::string model = segment.calls.front().model;
+  for (const Call& call : segment.calls) {
+    if (model != call.model) anchor.BreakSamples();
+    model = call.model;
+    const PromptEstimate estimate = {.message_tokens = call.estimated};
+    if (known.size() >= 10) {
+      const auto& [old_anchor, scale] = known[known.size() - 10];
+      errors.push_back(
+          PercentOff(old_anchor.Predict(estimate, scale), call.reported));
+    }
+    TokenCalibration& calibration = calibrations[call.model];
+    const SessionAnchor::Outcome outcome =
+        anchor.Report(call.reported, estimate);
+    if (outcome.sample) calibration.Add(*outcome.sample);
+    known.emplace_back(
+        anchor, way == Way::kAnchorOnly ? kScaleOne : calibration.scale_ppm());
+  }
+  return errors;
+}
+
 struct Summary {
   double mean = 0;
   double median = 0;
@@ -267,6 +292,7 @@ int Main(const std::vector<std::string>& paths) {
     Add(errors, 3, whole_after_3);
     Add(errors, 10, whole_after_10);
   }
+  std::array<Errors, 4> ahead;
   Errors first_one;
   Errors first_scaled;
   for (const Segment& segment : segments) {
@@ -278,6 +304,11 @@ int Main(const std::vector<std::string>& paths) {
       const Errors errors = Play(segment, way, calibrations);
       Add(errors, 3, after_3[w]);
       Add(errors, 10, after_10[w]);
+      if (way != Way::kScaleOnly) {
+        const bool knows_others = way == Way::kOthers;
+        Add(PlayAhead(segment, way, knows_others ? learned : Calibrations()), 0,
+            ahead[w]);
+      }
       if (way != Way::kOwn) continue;
       Errors late;
       Add(errors, 3, late);
@@ -305,6 +336,10 @@ int Main(const std::vector<std::string>& paths) {
     PrintRow(kWays[w].name, after_10[w], 3);
   }
   PrintRow("sessions not cut, their own scale", whole_after_10, 3);
+  PrintHead("ten calls ahead (within 5 %)");
+  for (std::size_t w = 1; w < kWays.size(); ++w) {
+    PrintRow(kWays[w].name, ahead[w], 5);
+  }
   PrintHead("a new session, its first report only");
   PrintRow("scale 1", first_one, 5);
   PrintRow("scale of other sessions", first_scaled, 5);
