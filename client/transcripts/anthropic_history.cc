@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "client/transcripts/transcript.h"
 #include "server/base/time.h"
 #include "server/json/document.h"
+#include "server/model/record.h"
 
 namespace clerestory {
 namespace {
@@ -67,7 +69,8 @@ json::Value AnthropicHistory::Own(std::string json) {
 
 void AnthropicHistory::AddAssistant(const std::string& id,
                                     const std::string& model, Origin origin,
-                                    const json::Value& content) {
+                                    const json::Value& content,
+                                    const std::optional<Usage>& usage) {
   const auto [found, is_new] =
       draft_of_message_.try_emplace(id, drafts_.size());
   if (is_new) {
@@ -76,6 +79,7 @@ void AnthropicHistory::AddAssistant(const std::string& id,
     draft.origin = origin;
     draft.model = model;
   }
+  if (usage) drafts_[found->second].usage = usage;
   if (content.is_string()) {
     AddBlock(found->second, content, origin.line);
     return;
@@ -202,7 +206,8 @@ void AnthropicHistory::WriteAssistant(const Draft& draft, bool keep_open_calls,
       {.bytes =
            absl::StrCat(R"({"role":"assistant","content":[)", blocks, "]}"),
        .time = draft.origin.time,
-       .model = draft.model});
+       .model = draft.model,
+       .usage = draft.usage});
 }
 
 void AnthropicHistory::Write(Transcript& transcript,

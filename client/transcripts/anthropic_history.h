@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "client/transcripts/transcript.h"
 #include "server/base/time.h"
 #include "server/json/document.h"
+#include "server/model/record.h"
 
 namespace clerestory {
 
@@ -42,9 +44,11 @@ class AnthropicHistory {
   json::Value Own(std::string json);
 
   // Adds `content`, a string or an array of blocks, to the assistant message
-  // `id`, which begins here unless it has begun before.
+  // `id`, which begins here unless it has begun before. Of its `usage` the last
+  // that there is counts.
   void AddAssistant(const std::string& id, const std::string& model,
-                    Origin origin, const json::Value& content);
+                    Origin origin, const json::Value& content,
+                    const std::optional<Usage>& usage = {});
 
   // Adds a user message, or results, wherever their calls are.
   void AddUser(Origin origin, const json::Value& content);
@@ -67,6 +71,7 @@ class AnthropicHistory {
     bool is_assistant = false;
     Origin origin;
     std::string model;
+    std::optional<Usage> usage;
     std::vector<Block> blocks;
     std::string content;  // Of a user message; "" if it has none.
     std::vector<absl::string_view> results;

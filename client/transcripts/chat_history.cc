@@ -84,7 +84,8 @@ void ChatHistory::Flush(bool keep_open_calls) {
     bytes.push_back('}');
     transcript_.messages.push_back({.bytes = std::move(bytes),
                                     .time = waiting_->time,
-                                    .model = waiting_->model});
+                                    .model = waiting_->model,
+                                    .usage = waiting_->usage});
   }
   for (TranscriptMessage& result : results_) {
     transcript_.messages.push_back(std::move(result));

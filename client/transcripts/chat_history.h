@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "client/transcripts/transcript.h"
 #include "server/base/time.h"
+#include "server/model/record.h"
 
 namespace clerestory {
 
@@ -37,6 +38,7 @@ struct ChatAnswer {
   // Whether it says anything beside its calls.
   bool has_content = false;
   std::vector<ChatCall> calls;
+  std::optional<Usage> usage = {};
 };
 
 // Makes a history that OpenAI's Chat Completions API accepts: each call is

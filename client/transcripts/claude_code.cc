@@ -14,6 +14,7 @@
 #include "client/transcripts/anthropic_history.h"
 #include "client/transcripts/importer.h"
 #include "client/transcripts/record_tree.h"
+#include "client/transcripts/reported_usage.h"
 #include "client/transcripts/transcript.h"
 #include "client/transcripts/transcript_file.h"
 #include "server/json/document.h"
@@ -183,7 +184,8 @@ ReadResult ReadClaudeCode(const TranscriptFile& file) {
     }
     const std::string id = message["id"].string();
     history.AddAssistant(id.empty() ? absl::StrCat("line ", record.line) : id,
-                         message["model"].string(), origin, message["content"]);
+                         message["model"].string(), origin, message["content"],
+                         ReportedUsage(message["usage"], kAnthropicUsage));
   }
   if (without_model > 0) {
     result.issues.push_back(

@@ -380,5 +380,28 @@ TEST(ClaudeCodeTest, WhateverLinesAreLostTheHistoryIsValid) {
   }
 }
 
+TEST(ClaudeCodeTest, TheLastUsageOfAMessageCounts) {
+  const auto part = [](absl::string_view id, absl::string_view parent,
+                       absl::string_view text, int read) {
+    return Record("assistant", id, parent,
+                  absl::StrCat(R"({"id":"m1","model":"m","usage":)",
+                               R"({"input_tokens":3,"output_tokens":1,)",
+                               R"("cache_creation_input_tokens":20,)",
+                               R"("cache_read_input_tokens":)", read,
+                               R"(},"content":[)", Text(text), "]}"));
+  };
+  const ReadResult result =
+      Read(absl::StrCat(User("u", "", R"("hi")"), part("a", "u", "one", 100),
+                        part("b", "a", "two", 200)));
+  const std::vector<TranscriptMessage>& messages =
+      result.transcripts.front().messages;
+  ASSERT_THAT(messages, SizeIs(2));
+  EXPECT_FALSE(messages[0].usage);
+  ASSERT_TRUE(messages[1].usage);
+  EXPECT_EQ(messages[1].usage->input_uncached, 3);
+  EXPECT_EQ(messages[1].usage->cache_read, 200);
+  EXPECT_EQ(messages[1].usage->cache_write, 20);
+}
+
 }  // namespace
 }  // namespace clerestory

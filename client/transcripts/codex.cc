@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,11 +15,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "client/transcripts/importer.h"
+#include "client/transcripts/reported_usage.h"
 #include "client/transcripts/transcript.h"
 #include "client/transcripts/transcript_file.h"
 #include "server/base/time.h"
 #include "server/json/document.h"
 #include "server/model/message.h"
+#include "server/model/record.h"
 
 // A rollout of Codex holds what it sent and received as `response_item`s, whose
 // payloads are items of the Responses API; members that are Codex's own are
@@ -79,6 +82,12 @@ const ItemType* TypeOf(const json::Value& item) {
   return type == kItemTypes.end() ? nullptr : type;
 }
 
+constexpr UsageNames kCodexUsage = {.input = "input_tokens",
+                                    .cache_read = "cached_input_tokens",
+                                    .output = "output_tokens",
+                                    .reasoning = "reasoning_output_tokens",
+                                    .is_input_whole = true};
+
 // What a result of the type `result` answers. Codex answers the shell calls of
 // the model with function outputs.
 bool Answers(absl::string_view result, absl::string_view call) {
@@ -120,6 +129,7 @@ struct Item {
   std::string bytes;
   TimeMicros time = 0;
   std::string model;
+  std::optional<Usage> usage = {};
   bool is_answered = false;
   bool is_dropped = false;
 
@@ -144,7 +154,8 @@ class Reader {
       if (item.is_dropped) continue;
       messages.push_back({.bytes = std::move(item.bytes),
                           .time = item.time,
-                          .model = std::move(item.model)});
+                          .model = std::move(item.model),
+                          .usage = item.usage});
     }
     return messages;
   }
@@ -157,6 +168,8 @@ class Reader {
       AddItem(record, payload);
     } else if (type.equals("turn_context")) {
       model_ = payload["model"].string();
+    } else if (payload["type"].equals("token_count")) {
+      AddUsage(payload["info"]["last_token_usage"]);
     } else if (type.equals("compacted")) {
       AddCompaction(record);
     } else if (payload["type"].equals("thread_rolled_back")) {
@@ -190,8 +203,27 @@ class Reader {
     if (item.type.find("tool_search") == 0 && !payload["call_id"].is_string()) {
       item.kind = ItemKind::kAnswer;
     }
-    if (item.is_of_model()) item.model = model_;
+    if (item.is_of_model()) {
+      item.model = model_;
+      item.usage = std::exchange(waiting_usage_, std::nullopt);
+    }
     items_.push_back(std::move(item));
+  }
+
+  // Older versions write the usage before what the model answered, newer ones
+  // behind it.
+  void AddUsage(const json::Value& tokens) {
+    const std::optional<Usage> usage = ReportedUsage(tokens, kCodexUsage);
+    Item* first = nullptr;
+    for (std::size_t i = items_.size(); i-- > 0 && items_[i].is_of_model();) {
+      first = &items_[i];
+      if (first->usage) break;
+    }
+    if (first == nullptr || first->usage) {
+      waiting_usage_ = usage;
+    } else {
+      first->usage = usage;
+    }
   }
 
   // The later requests held the summary, or the items of `replacement_history`,
@@ -295,6 +327,8 @@ class Reader {
   std::vector<ReadIssue>& issues_;
   std::vector<Item> items_;
   std::string model_;
+  // Of an answer that has not begun.
+  std::optional<Usage> waiting_usage_;
   std::int64_t compactions_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // Copyright The Clerestory Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -241,6 +242,39 @@ TEST(CodexTest, OlderFilesHoldTheItemsThemselves) {
        Output("c1", R"("a")")});
   EXPECT_THAT(Items(result),
               ElementsAre(Task(), Call("c1"), Output("c1", R"("a")")));
+}
+
+// A count of `input` tokens, 64 of them cached.
+std::string TokenCount(int input) {
+  return Record(
+      "event_msg",
+      absl::StrCat(R"({"type":"token_count","info":{"last_token_usage":)",
+                   R"({"input_tokens":)", input,
+                   R"(,"cached_input_tokens":64,"output_tokens":7,)",
+                   R"("reasoning_output_tokens":5}}})"));
+}
+
+// The uncached inputs, or -1, of the messages.
+std::vector<std::int64_t> Inputs(const ReadResult& result) {
+  std::vector<std::int64_t> inputs;
+  for (const TranscriptMessage& m : result.transcripts.front().messages) {
+    inputs.push_back(m.usage ? m.usage->input_uncached.value_or(-2) : -1);
+  }
+  return inputs;
+}
+
+TEST(CodexTest, UsageBeforeAnAnswerBelongsToItsFirstItem) {
+  EXPECT_THAT(Inputs(Read({Line(Task()), TokenCount(164), Line(Reasoning("r")),
+                           Line(Call("c")), Line(Output("c", R"("o")")),
+                           TokenCount(264), Line(Answer())})),
+              ElementsAre(-1, 100, -1, -1, 200));
+}
+
+TEST(CodexTest, UsageBehindAnAnswerBelongsToItsFirstItemToo) {
+  EXPECT_THAT(Inputs(Read({Line(Task()), Line(Reasoning("r")), Line(Call("c")),
+                           TokenCount(164), Line(Output("c", R"("o")")),
+                           Line(Answer()), TokenCount(264)})),
+              ElementsAre(-1, 100, -1, -1, 200));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,11 +16,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "client/transcripts/importer.h"
+#include "client/transcripts/reported_usage.h"
 #include "client/transcripts/transcript.h"
 #include "client/transcripts/transcript_file.h"
 #include "server/base/time.h"
 #include "server/json/document.h"
 #include "server/model/message.h"
+#include "server/model/record.h"
 
 // A session of Gemini CLI is one object. A message of type `gemini` holds what
 // the model said, the calls it made in the order of the array, and their
@@ -36,7 +39,15 @@ struct Content {
   std::vector<std::string> parts;
   TimeMicros time = 0;
   std::string model;
+  std::optional<Usage> usage = {};
 };
+
+constexpr UsageNames kGeminiCliUsage = {.input = "input",
+                                        .cache_read = "cached",
+                                        .output = "output",
+                                        .reasoning = "thoughts",
+                                        .is_input_whole = true,
+                                        .is_reasoning_apart = true};
 
 std::string TextPart(const json::Value& text) {
   return absl::StrCat(R"({"text":)", text.raw(), "}");
@@ -103,7 +114,8 @@ class Reader {
                R"({"role":")", content.is_model ? "model" : "user",
                R"(","parts":[)", absl::StrJoin(content.parts, ","), "]}"),
            .time = content.time,
-           .model = std::move(content.model)});
+           .model = std::move(content.model),
+           .usage = content.usage});
     }
     return result;
   }
@@ -124,6 +136,7 @@ class Reader {
       return;
     }
     content.model = message["model"].string();
+    content.usage = ReportedUsage(message["tokens"], kGeminiCliUsage);
     Content answer = {.parts = {}, .time = content.time, .model = ""};
     const std::vector<json::Value> calls = message["toolCalls"].children();
     std::vector<Result> results;

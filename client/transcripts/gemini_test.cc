@@ -192,5 +192,21 @@ TEST(GeminiTest, NothingAnswersBeforeItIsAsked) {
             "3 a message without content: dropped");
 }
 
+TEST(GeminiTest, TokensOfAnAnswerAreItsUsage) {
+  const ReadResult result =
+      Read({Message("user", R"("hi")"),
+            Message("gemini", R"("said")",
+                    R"(,"tokens":{"input":100,"output":7,"cached":40,)"
+                    R"("thoughts":5,"tool":0,"total":112})")});
+  const std::vector<TranscriptMessage>& messages =
+      result.transcripts.front().messages;
+  EXPECT_FALSE(messages[0].usage);
+  ASSERT_TRUE(messages[1].usage);
+  EXPECT_EQ(messages[1].usage->input_uncached, 60);
+  EXPECT_EQ(messages[1].usage->cache_read, 40);
+  EXPECT_EQ(messages[1].usage->output, 12);
+  EXPECT_EQ(messages[1].usage->reasoning, 5);
+}
+
 }  // namespace
 }  // namespace clerestory

@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "client/transcripts/chat_history.h"
 #include "client/transcripts/importer.h"
+#include "client/transcripts/reported_usage.h"
 #include "client/transcripts/transcript.h"
 #include "client/transcripts/transcript_file.h"
 #include "server/base/time.h"
@@ -166,6 +167,8 @@ class Reader {
     answer.line = line;
     answer.time = TimeOf(message);
     answer.model = model_;
+    answer.usage =
+        ReportedUsage(message["extra"]["response"]["usage"], kChatUsage);
     answer.members = MembersWithout(message, {"extra", "tool_calls"});
     answer.has_content = !absl::StripAsciiWhitespace(text).empty();
     for (const json::Value& call : message["tool_calls"].children()) {

@@ -1,6 +1,7 @@
 // Copyright The Clerestory Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "server/json/document.h"
 #include "server/model/message.h"
+#include "server/model/record.h"
 
 namespace clerestory {
 namespace {
@@ -174,6 +176,19 @@ TEST(MiniSweAgentTest, ManyFencesAreReadInOnePass) {
   const std::vector<std::string> messages = {User("fix"), Answer(text),
                                              User("no")};
   EXPECT_EQ(Messages(Read(messages)), messages);
+}
+
+TEST(MiniSweAgentTest, UsageOfTheRawAnswerIsRead) {
+  const ReadResult result = Read(
+      {User("hi"),
+       Answer("said", R"(,"extra":{"response":{"usage":{"prompt_tokens":100,)"
+                      R"("completion_tokens":7,)"
+                      R"("prompt_tokens_details":{"cached_tokens":40}}}})")});
+  const std::optional<Usage>& usage =
+      result.transcripts.front().messages[1].usage;
+  ASSERT_TRUE(usage);
+  EXPECT_EQ(usage->input_uncached, 60);
+  EXPECT_EQ(usage->cache_read, 40);
 }
 
 }  // namespace

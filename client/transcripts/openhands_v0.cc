@@ -18,6 +18,7 @@
 #include "client/transcripts/chat_history.h"
 #include "client/transcripts/chat_parts.h"
 #include "client/transcripts/importer.h"
+#include "client/transcripts/reported_usage.h"
 #include "client/transcripts/transcript.h"
 #include "client/transcripts/transcript_file.h"
 #include "server/base/time.h"
@@ -192,6 +193,7 @@ class Reader {
     answer.time = time;
     answer.model = root["model"].string();
     if (answer.model.empty()) answer.model = model_;
+    answer.usage = ReportedUsage(root["usage"], kChatUsage);
     response_id_ = response_id;
     json::Value message;
     for (const json::Value& choice : root["choices"].children()) {

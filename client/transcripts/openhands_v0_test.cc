@@ -168,5 +168,22 @@ TEST(OpenhandsV0Test, WhatCannotBeSentIsLeftOutWithAnIssue) {
             "7 an observation of no call: dropped");
 }
 
+TEST(OpenhandsV0Test, UsageOfTheResponseIsRead) {
+  const std::string metadata = absl::StrCat(
+      R"(,"id":1,"tool_call_metadata":{"function_name":"execute_bash",)",
+      R"("tool_call_id":"t1","model_response":{"id":"r1","model":"m",)",
+      R"("choices":[{"message":{"content":"said","tool_calls":[)",
+      Call("t1", "execute_bash", kLs),
+      R"(]}}],"usage":{"prompt_tokens":100,"completion_tokens":7,)",
+      R"("prompt_tokens_details":null}}})");
+  const ReadResult result =
+      ReadEvents({Message("user", "fix"), Ran(metadata),
+                  Observation("run", "out", R"(,"cause":1)")});
+  const std::vector<TranscriptMessage>& messages =
+      result.transcripts.front().messages;
+  ASSERT_TRUE(messages[1].usage);
+  EXPECT_EQ(messages[1].usage->input_uncached, 100);
+}
+
 }  // namespace
 }  // namespace clerestory

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "client/transcripts/anthropic_history.h"
 #include "client/transcripts/importer.h"
+#include "client/transcripts/reported_usage.h"
 #include "client/transcripts/transcript.h"
 #include "client/transcripts/transcript_file.h"
 #include "server/base/time.h"
@@ -33,6 +34,11 @@
 
 namespace clerestory {
 namespace {
+
+constexpr UsageNames kPiUsage = {.input = "input",
+                                 .cache_read = "cacheRead",
+                                 .cache_write = "cacheWrite",
+                                 .output = "output"};
 
 std::string TextBlock(absl::string_view literal) {
   return absl::StrCat(R"({"type":"text","text":)", literal, "}");
@@ -208,7 +214,8 @@ class Reader {
     }
     history_.AddAssistant(absl::StrCat("line ", origin.line),
                           message["model"].string(), origin,
-                          history_.Own(ArrayOf(blocks)));
+                          history_.Own(ArrayOf(blocks)),
+                          ReportedUsage(message["usage"], kPiUsage));
   }
 
   void AddResult(const json::Value& message, AnthropicHistory::Origin origin) {

@@ -1,6 +1,7 @@
 // Copyright The Clerestory Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/model/message.h"
+#include "server/model/record.h"
 
 namespace clerestory {
 namespace {
@@ -211,6 +213,21 @@ TEST(PiTest, ATreeThatIsACircleIsReadOnce) {
   const ReadResult result = Read({Prompt("a", R"("id":"1","parentId":"2",)"),
                                   Prompt("b", R"("id":"2","parentId":"1",)")});
   EXPECT_EQ(CountsOf(result.transcripts).messages, 2);
+}
+
+TEST(PiTest, UsageOfAnAnswerIsRead) {
+  const ReadResult result = Read(
+      {Prompt("hi"),
+       Entry(
+           R"("role":"assistant","content":[{"type":"text","text":"said"}],)"
+           R"("api":"anthropic-messages","model":"claude","usage":{"input":2,)"
+           R"("output":7,"cacheRead":30,"cacheWrite":10,"totalTokens":49})")});
+  const std::optional<Usage>& usage =
+      result.transcripts.front().messages[1].usage;
+  ASSERT_TRUE(usage);
+  EXPECT_EQ(usage->input_uncached, 2);
+  EXPECT_EQ(usage->cache_read, 30);
+  EXPECT_EQ(usage->cache_write, 10);
 }
 
 }  // namespace

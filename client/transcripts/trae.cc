@@ -11,6 +11,7 @@
 #include "client/transcripts/chat_history.h"
 #include "client/transcripts/chat_parts.h"
 #include "client/transcripts/importer.h"
+#include "client/transcripts/reported_usage.h"
 #include "client/transcripts/transcript.h"
 #include "client/transcripts/transcript_file.h"
 #include "server/base/time.h"
@@ -29,6 +30,14 @@ std::string ResultText(const json::Value& result) {
     absl::StrAppend(&text, text.empty() ? "" : "\n", "Error: ", error);
   }
   return text;
+}
+
+// Trae writes down what the provider says: only Anthropic leaves out of the
+// input what was cached.
+UsageNames UsageNamesOf(const std::string& model) {
+  UsageNames names = kAnthropicUsage;
+  names.is_input_whole = model.find("claude") == std::string::npos;
+  return names;
 }
 
 // `llm_interactions` are the requests, each with what is new since the last,
@@ -93,6 +102,7 @@ class Reader {
     answer.time = time;
     answer.model = response["model"].string();
     if (answer.model.empty()) answer.model = model;
+    answer.usage = ReportedUsage(response["usage"], UsageNamesOf(answer.model));
     SetContent(answer, ContentFrom("assistant", response["content"]));
     open_.clear();
     for (const json::Value& call : response["tool_calls"].children()) {

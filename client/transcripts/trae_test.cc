@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/json/literal.h"
+#include "server/model/record.h"
 #include "tests/support/chat_transcripts.h"
 
 namespace clerestory {
@@ -102,6 +103,23 @@ TEST(TraeTest, ACallWithoutResultIsDroppedUnlessItIsTheLast) {
                           Said("user", "empty patch"),
                           Answer("null", {Call("c2", "bash", kArguments)})));
   EXPECT_EQ(TextOf(result.issues), "1 call c1 has no result: dropped");
+}
+
+TEST(TraeTest, WhatWasCachedIsPartOfTheInputExceptWithAnthropic) {
+  const auto input_of = [](absl::string_view model) {
+    const ReadResult result = Read(absl::StrCat(
+        R"({"llm_interactions":[{"model":")", model,
+        R"(","input_messages":[{"role":"user","content":"hi"}],"response":)",
+        R"({"content":"said","model":")", model,
+        R"(","usage":{"input_tokens":100,"output_tokens":7,)",
+        R"("cache_creation_input_tokens":0,"cache_read_input_tokens":40},)",
+        R"("tool_calls":null}}],"agent_steps":[]})"));
+    const std::vector<TranscriptMessage>& messages =
+        result.transcripts.front().messages;
+    return messages[1].usage.value_or(Usage{}).input_uncached;
+  };
+  EXPECT_EQ(input_of("gpt-4o"), 60);
+  EXPECT_EQ(input_of("claude-sonnet-4-5"), 100);
 }
 
 }  // namespace

@@ -5,11 +5,13 @@
 #define CLERESTORY_CLIENT_TRANSCRIPTS_TRANSCRIPT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "server/base/time.h"
 #include "server/model/message.h"
+#include "server/model/record.h"
 
 namespace clerestory {
 
@@ -21,6 +23,9 @@ struct TranscriptMessage {
   TimeMicros time = 0;
   // Of an assistant message, the model that the file names, or "".
   std::string model;
+  // What the file says that the call used which this message answers, or is the
+  // first to: the prompt is what stands before it.
+  std::optional<Usage> usage = {};
 };
 
 // A session: the messages in the order in which the provider saw them.

@@ -65,7 +65,7 @@ std::int64_t CallCost::PromptTokens(std::int64_t message_tokens) const {
   return request_.preamble_tokens + message_tokens;
 }
 
-Rates CallCost::RatesOf(std::int64_t prompt_tokens) const {
+TokenRates CallCost::RatesOf(std::int64_t prompt_tokens) const {
   TokenRates rates = RatesFor(prices_, prompt_tokens, is_long_life_);
   if (session_.cache().status() == CacheStatus::kAbsent ||
       prompt_tokens < prices_.cache_tokens_min) {
