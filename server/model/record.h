@@ -113,6 +113,9 @@ struct ViewServed {
   PicoUsd break_price = 0;
   PicoUsd break_rent = 0;
   std::vector<Mask> masks;
+  // The reasoning of this message, and of all behind it that the view covers,
+  // is left out from now on, since what stands before it was changed.
+  std::optional<std::int64_t> strip_from;
 
   // What was estimated of this call, for the ledger.
   std::int64_t preamble_tokens = 0;

@@ -27,7 +27,7 @@ namespace clerestory {
 
 // What is written. Raised with every change to the messages, however small:
 // what an older server does not know, it must not read and write back.
-inline constexpr std::uint8_t kRecordFormatVersion = 2;
+inline constexpr std::uint8_t kRecordFormatVersion = 3;
 
 // Returns `header` as bytes.
 std::string EncodeHeader(const SessionHeader& header);

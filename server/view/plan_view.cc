@@ -51,6 +51,7 @@ class Planner {
       Choose();
       FitWindow();
     }
+    StripReasoning();
     return Record();
   }
 
@@ -246,6 +247,8 @@ class Planner {
 
   // What the policy's mode masks.
   void Choose() {
+    // The reasoning of a turn that goes on is only given up if it must be.
+    if (prices_.reasoning_prefix_bound && session_.IsMidTurn()) return;
     std::vector<Candidate> candidates = Candidates();
     if (candidates.empty()) return;
     switch (policy_.mode) {
@@ -341,6 +344,27 @@ class Planner {
     rent_ = 0;
   }
 
+  // Leaves out the reasoning that the provider would refuse: what stands behind
+  // what is masked now, and what has stood behind a change that was made for a
+  // model, or under a policy, that took it.
+  void StripReasoning() {
+    if (!prices_.reasoning_prefix_bound ||
+        policy_.thinking == ThinkingRule::kDropBlock) {
+      return;
+    }
+    std::int64_t first =
+        session_.stale_from().value_or(session_.message_count());
+    for (const Candidate& mask : masks_) {
+      first = std::min(first, mask.first_sequence);
+    }
+    strip_from_ = session_.StripFrom(first);
+    if (!strip_from_.has_value()) return;
+    strip_saving_ = session_.StripSaving(*strip_from_);
+    if (reason_ != BreakReason::kNone) return;
+    reason_ =
+        IsModelChanged() ? BreakReason::kModelChanged : BreakReason::kSchedule;
+  }
+
   ViewServed Record() {
     ViewServed record;
     record.time = request_.now;
@@ -359,7 +383,10 @@ class Planner {
     const std::int64_t saved =
         session_.raw_tokens().total() - session_.view_tokens();
     record.view_tokens.calls -= session_.saved_call_tokens();
-    record.view_tokens.observations -= saved - session_.saved_call_tokens();
+    record.view_tokens.assistant -= session_.stripped_tokens() + strip_saving_;
+    record.view_tokens.observations -=
+        saved - session_.saved_call_tokens() - session_.stripped_tokens();
+    record.strip_from = strip_from_;
     for (const Candidate& mask : masks_) {
       record.view_tokens.calls -= mask.call_saving;
       record.view_tokens.observations -= mask.observation_saving;
@@ -381,9 +408,10 @@ class Planner {
     if (last_.has_value() && !IsCold() && !IsModelChanged()) {
       raw_read = std::min(raw, last_->raw_call.total());
       view_read = std::min(view, last_->view_call.total());
-      if (!masks_.empty()) {
+      if (!masks_.empty() || strip_from_.has_value()) {
         std::int64_t images = 0;
-        std::int64_t tokens_before = session_.view_tokens();
+        std::int64_t tokens_before =
+            session_.ViewTokens(strip_from_.value_or(session_.message_count()));
         for (const Candidate& mask : masks_) {
           images += mask.observation->result.image_count;
           tokens_before = std::min(tokens_before, mask.tokens_before);
@@ -417,6 +445,8 @@ class Planner {
   const std::size_t old_count_;
 
   std::vector<Candidate> masks_;
+  std::optional<std::int64_t> strip_from_;
+  std::int64_t strip_saving_ = 0;
   BreakReason reason_ = BreakReason::kNone;
   PicoUsd price_ = 0;
   PicoUsd rent_ = 0;

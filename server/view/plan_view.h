@@ -57,9 +57,17 @@ struct ViewRequest {
 // An observation is eligible if it is older than what the policy keeps, an
 // assistant message follows it, its whole batch is eligible, its format lets a
 // placeholder stand in its place, and the placeholder is smaller than it is, in
-// tokens and in bytes; it has at least kMaskableTokensMin. On a model whose
-// reasoning is bound to its prefix, it must also have no signed reasoning
-// behind it, since the provider would refuse that.
+// tokens and in bytes; it has at least kMaskableTokensMin.
+//
+// On a model whose reasoning is bound to its prefix, a break also leaves out
+// all reasoning behind its first change, for ever; what the model thinks
+// afterwards is bound to what it was shown, and stays. Where that would not be
+// valid (Session::CanStripFrom), and under ThinkingRule::kAvoid wherever there
+// is reasoning, no observation in front of it is eligible; under kDropBlock
+// nothing is left out. Unless the window forces it, no break is made while the
+// model is in the middle of a turn with reasoning (Session::IsMidTurn). If what
+// was masked for another model, or under another policy, stands before
+// reasoning, the view breaks only to leave that out.
 //
 // Deterministic: equal arguments give equal records, on any machine. Pure:
 // reads no clock, store or global, and may be called from any thread.

@@ -145,9 +145,15 @@ void Session::Apply(const ViewServed& record) {
           record.masks, candidate, {},
           [&](const Mask& mask) { return IndexOf(mask); });
     });
-    Render(FirstChange(record.masks));
   }
-  if (record.is_new_call || !record.masks.empty()) {
+  const bool is_changed =
+      !record.masks.empty() || record.strip_from.has_value();
+  if (is_changed) {
+    const std::int64_t change = FirstChange(record);
+    Strip(record, change);
+    Render(change);
+  }
+  if (record.is_new_call || is_changed) {
     view_before_count_ = last_view_.has_value() ? last_view_->message_count : 0;
     last_decision_ = record;
   }
@@ -204,6 +210,11 @@ absl::Status Session::CheckView(const ViewServed& view) const {
   }
   if (static_cast<std::size_t>(view.break_reason) >= ledger_.breaks.size()) {
     return Corrupt("a break without a known reason");
+  }
+  if (view.strip_from.has_value() &&
+      (*view.strip_from < 0 ||
+       StripFrom(*view.strip_from) != view.strip_from)) {
+    return Corrupt("reasoning left out of a message that shows none");
   }
   std::size_t next = 0;
   std::set<std::size_t> changed_calls;
@@ -265,6 +276,11 @@ std::int64_t Session::FirstChange(const std::vector<Mask>& masks) const {
     first = std::min(first, calls_[observations_[IndexOf(mask)].call].sequence);
   }
   return first;
+}
+
+std::int64_t Session::FirstChange(const ViewServed& view) const {
+  const std::int64_t first = FirstChange(view.masks);
+  return std::min(first, view.strip_from.value_or(first));
 }
 
 std::int64_t Session::SavingOf(const std::vector<Mask>& masks) const {

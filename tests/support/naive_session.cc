@@ -67,6 +67,9 @@ void NaiveSession::Append(const std::string& message) {
                              .batch = Answer(parsed->results[i].call_id),
                              .placeholder = std::nullopt});
   }
+  if (!parsed->reasoning.empty()) {
+    thoughts_.push_back({.message = messages_.size(), .turn = turn_count_});
+  }
   messages_.push_back(message);
   parsed_.push_back(*std::move(parsed));
 }
@@ -94,6 +97,15 @@ void NaiveSession::Serve(const ViewServed& view) {
         CLERESTORY_CHECK(!observation.placeholder.has_value());
         observation.placeholder = mask.placeholder;
       }
+    }
+  }
+  for (Thought& thought : thoughts_) {
+    for (const Mask& mask : view.masks) {
+      if (Signed(thought.message) >= mask.sequence) thought.is_stale = true;
+    }
+    if (Signed(thought.message) >= view.strip_from.value_or(INT64_MAX)) {
+      thought.is_stale = true;
+      thought.is_stripped = true;
     }
   }
   if (view.is_new_call) {
@@ -169,9 +181,12 @@ std::optional<NaiveSession::Candidate> NaiveSession::MaskOf(
   const ParsedResult& found = result(masked);
   if (!found.maskable || masked.placeholder.has_value()) return std::nullopt;
   if (found.token_count < kMaskableTokensMin) return std::nullopt;
-  if (prices.reasoning_prefix_bound) {
-    for (std::size_t m = masked.message + 1; m < parsed_.size(); ++m) {
-      if (parsed_[m].has_thinking) return std::nullopt;
+  if (prices.reasoning_prefix_bound &&
+      policy.thinking == ThinkingRule::kAvoid) {
+    for (const Thought& thought : thoughts_) {
+      if (thought.message > masked.message && !thought.is_stripped) {
+        return std::nullopt;
+      }
     }
   }
   Candidate candidate;
@@ -212,7 +227,20 @@ std::int64_t NaiveSession::SavedIn(std::size_t message) const {
     saved += result(observation).token_count -
              counter_.CountText(*observation.placeholder, TextForm::kPlain);
   }
+  for (const Thought& thought : thoughts_) {
+    if (thought.message == message && thought.is_stripped) {
+      saved += ThoughtTokens(message);
+    }
+  }
   return saved;
+}
+
+std::int64_t NaiveSession::ThoughtTokens(std::size_t message) const {
+  std::int64_t tokens = 0;
+  for (const ParsedReasoning& part : parsed_[message].reasoning) {
+    tokens += part.token_count;
+  }
+  return tokens;
 }
 
 std::int64_t NaiveSession::SavedBefore(const Observation& observation) const {
@@ -256,6 +284,13 @@ std::vector<std::string> NaiveSession::View() const {
                messages_[m], result(observation), *observation.placeholder)) {
         edits.push_back(std::move(edit));
       }
+    }
+    for (const Thought& thought : thoughts_) {
+      if (thought.message != m || !thought.is_stripped) continue;
+      // It comes first, and something follows it.
+      const ByteSpan span = parsed_[m].reasoning.at(0).element;
+      const std::size_t end = messages_[m].find('{', span.offset + span.size);
+      edits.push_back({.at = {span.offset, end - span.offset}, .value = ""});
     }
     view.push_back(Splice(messages_[m], edits));
   }
@@ -330,6 +365,7 @@ NaiveSession::Choice NaiveSession::BestSuffix(
 NaiveSession::Choice NaiveSession::ByMode(const Question& question) const {
   const Policy& policy = question.policy;
   Choice choice;
+  if (question.prices.reasoning_prefix_bound && IsMidTurn()) return choice;
   choice.masks = CandidatesUpTo(
       OldCount(policy.keep_observations, policy.keep_turns, true), question);
   choice.reason = BreakReason::kSchedule;
@@ -388,6 +424,37 @@ void NaiveSession::FitWindow(const Question& question, Choice& choice) const {
             .rent = 0};
 }
 
+bool NaiveSession::IsMidTurn() const {
+  bool has_calls = false;
+  bool thinks = false;
+  for (const MadeCall& call : made_calls_) {
+    has_calls |= call.turn == turn_count_;
+  }
+  for (const Thought& thought : thoughts_) {
+    thinks |= thought.turn == turn_count_ && !thought.is_stale;
+  }
+  return has_calls && thinks;
+}
+
+void NaiveSession::Strip(const Question& question, Choice& choice) const {
+  if (!question.prices.reasoning_prefix_bound ||
+      question.policy.thinking == ThinkingRule::kDropBlock) {
+    return;
+  }
+  for (const Thought& thought : thoughts_) {
+    if (thought.is_stripped || choice.strip_from.has_value()) continue;
+    bool is_refused = thought.is_stale;
+    for (const Candidate& mask : choice.masks) {
+      is_refused |= observations_[mask.observation].message < thought.message;
+    }
+    if (is_refused) choice.strip_from = thought.message;
+  }
+  if (!choice.strip_from || choice.reason != BreakReason::kNone) return;
+  choice.reason = last_->model != question.request.model
+                      ? BreakReason::kModelChanged
+                      : BreakReason::kSchedule;
+}
+
 ViewServed NaiveSession::Plan(const Policy& policy, const ModelPrices& prices,
                               const ViewRequest& request) const {
   ViewServed view;
@@ -414,6 +481,7 @@ ViewServed NaiveSession::Plan(const Policy& policy, const ModelPrices& prices,
     choice = ByMode(question);
     FitWindow(question, choice);
   }
+  Strip(question, choice);
   view.break_reason = choice.reason;
   view.break_price = choice.price;
   view.break_rent = choice.rent;
@@ -430,13 +498,31 @@ ViewServed NaiveSession::Plan(const Policy& policy, const ModelPrices& prices,
     view.raw_tokens += message.tokens;
   }
   view.view_tokens = view.raw_tokens;
-  view.view_tokens.observations -=
-      view.raw_tokens.total() - question.tokens_before.back() + saving;
+  std::int64_t stripped = 0;
+  std::int64_t stripped_before = 0;
+  for (const Thought& thought : thoughts_) {
+    const std::int64_t tokens = ThoughtTokens(thought.message);
+    if (thought.is_stripped) stripped_before += tokens;
+    if (thought.is_stripped ||
+        (choice.strip_from && thought.message >= *choice.strip_from)) {
+      stripped += tokens;
+    }
+  }
+  if (choice.strip_from) view.strip_from = Signed(*choice.strip_from);
+  view.view_tokens.assistant -= stripped;
+  view.view_tokens.observations -= view.raw_tokens.total() -
+                                   question.tokens_before.back() -
+                                   stripped_before + saving;
   const std::int64_t raw = request.preamble_tokens + view.raw_tokens.total();
   const std::int64_t shown = request.preamble_tokens + view.view_tokens.total();
   if (IsWarm(question)) {
     view.raw_call.read = std::min(raw, last_->raw_call.total());
     view.view_call.read = std::min(shown, Found(choice.masks, question));
+    if (choice.strip_from) {
+      view.view_call.read = std::min(
+          view.view_call.read,
+          request.preamble_tokens + question.tokens_before[*choice.strip_from]);
+    }
   }
   view.raw_call.written = raw - view.raw_call.read;
   view.view_call.written = shown - view.view_call.read;
