@@ -99,7 +99,7 @@ TEST_F(StripTest, WhatIsThoughtAfterTheBreakStays) {
   Think(s_, "after", "b");
   s_.Answer();
   s_.Serve();
-  EXPECT_EQ(s_.masked().size(), 2U);
+  EXPECT_THAT(s_.masked(), ElementsAre(0, 1, 2));
   EXPECT_EQ(CountOf("before", s_.view()), 1U);
   EXPECT_EQ(CountOf("after", s_.view()), 0U) << "behind the second break";
   Think(s_, "newest", "c");
