@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -130,20 +131,42 @@ TEST(RecordCodecTest, UsageThatIsAbsentIsNotZero) {
 }
 
 // The format is a promise to every later version.
-TEST(RecordCodecTest, TheBytesOfVersionTwoDoNotChange) {
+TEST(RecordCodecTest, TheBytesOfVersionThreeDoNotChange) {
   EXPECT_EQ(absl::BytesToHexString(EncodeRecord(
                 SessionClosed{.time = 300, .outcome = Outcome::kFailed})),
-            "02"
-            "7d2b6dbf"
+            "03"
+            "e32bc773"
             "220508ac021002");
   EXPECT_EQ(absl::BytesToHexString(EncodeHeader(OpenHeader({"t", "s"}))),
-            "02"
-            "54dbe688"
+            "03"
+            "15c06ae6"
             "0a0174"
             "120173"
             "1802"
             "22076d6f64656c2d31"
             "2881c097d1edff9603");
+}
+
+TEST(RecordCodecTest, VersionTwoIsStillReadAndStripsNothing) {
+  const auto record =
+      Decode(absl::HexStringToBytes("027d2b6dbf220508ac021002"));
+  ASSERT_THAT(record, IsOk());
+  EXPECT_EQ(std::get<SessionClosed>(*record),
+            (SessionClosed{.time = 300, .outcome = Outcome::kFailed}));
+  // A ViewServed of break reason 5.
+  const auto view = Decode(Framed(2, absl::HexStringToBytes("12023805")));
+  ASSERT_THAT(view, IsOk());
+  EXPECT_EQ(std::get<ViewServed>(*view).strip_from, std::nullopt);
+}
+
+TEST(RecordCodecTest, StrippingFromTheFirstMessageIsNotStrippingNothing) {
+  for (const std::int64_t from : {0, 7}) {
+    ViewServed view;
+    view.strip_from = from;
+    const auto decoded = Decode(EncodeRecord(view));
+    ASSERT_THAT(decoded, IsOk());
+    EXPECT_EQ(std::get<ViewServed>(*decoded).strip_from, from);
+  }
 }
 
 TEST(RecordCodecTest, VersionOneIsStillRead) {
