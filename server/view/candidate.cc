@@ -252,4 +252,16 @@ std::optional<Candidate> CandidateFor(const Session& session,
   return candidate;
 }
 
+std::optional<std::int64_t> StripFor(const Session& session,
+                                     const Policy& policy,
+                                     const ModelPrices& prices,
+                                     std::int64_t change) {
+  if (!prices.reasoning_prefix_bound ||
+      policy.thinking == ThinkingRule::kDropBlock) {
+    return std::nullopt;
+  }
+  return session.StripFrom(
+      std::min(change, session.stale_from().value_or(change)));
+}
+
 }  // namespace clerestory

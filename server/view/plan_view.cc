@@ -344,20 +344,13 @@ class Planner {
     rent_ = 0;
   }
 
-  // Leaves out the reasoning that the provider would refuse: what stands behind
-  // what is masked now, and what has stood behind a change that was made for a
-  // model, or under a policy, that took it.
+  // Leaves out the reasoning that the provider would refuse.
   void StripReasoning() {
-    if (!prices_.reasoning_prefix_bound ||
-        policy_.thinking == ThinkingRule::kDropBlock) {
-      return;
-    }
-    std::int64_t first =
-        session_.stale_from().value_or(session_.message_count());
+    std::int64_t change = session_.message_count();
     for (const Candidate& mask : masks_) {
-      first = std::min(first, mask.first_sequence);
+      change = std::min(change, mask.first_sequence);
     }
-    strip_from_ = session_.StripFrom(first);
+    strip_from_ = StripFor(session_, policy_, prices_, change);
     if (!strip_from_.has_value()) return;
     strip_saving_ = session_.StripSaving(*strip_from_);
     if (reason_ != BreakReason::kNone) return;
