@@ -127,6 +127,8 @@ class Simulation {
 
   void Serve() {
     const bool was_stale = session_.session().stale_from().has_value();
+    // A forced break may have been made in the same turn.
+    const bool was_whole = binding_.CheckLastTurn(session_.view()).ok();
     const View view = session_.Serve();
     const ViewServed& decision = view.decision;
     const std::vector<std::string> now = Texts(view.messages);
@@ -141,7 +143,7 @@ class Simulation {
       ASSERT_FALSE(session_.session().stale_from().has_value());
       if (decision.break_reason == BreakReason::kWindow) {
         tally_.forced_strips += decision.strip_from.has_value() ? 1 : 0;
-      } else if (!decision.masks.empty() && !was_stale) {
+      } else if (was_whole && !was_stale) {
         ASSERT_THAT(binding_.CheckLastTurn(now), IsOk());
       }
     } else {
