@@ -178,12 +178,10 @@ class Scan {
       case Block::kToolResult:
         return AddResult(block, path);
       case Block::kThinking:
-        message_.has_thinking = true;
-        own_tokens() += StringTokens(block["thinking"], counter_);
+        AddReasoning(block, StringTokens(block["thinking"], counter_));
         break;
       case Block::kRedactedThinking:
-        message_.has_thinking = true;
-        own_tokens() += OpaqueTokens(block["data"]);
+        AddReasoning(block, OpaqueTokens(block["data"]));
         break;
       case Block::kImage:
         ++message_.image_count;
@@ -196,6 +194,19 @@ class Scan {
         break;
     }
     return absl::OkStatus();
+  }
+
+  void AddReasoning(const json::Value& block, std::int64_t token_count) {
+    message_.has_thinking = true;
+    // A message of nothing else goes with it: messages in a row of one role
+    // are one turn.
+    if (message_.role == Role::kAssistant) {
+      message_.reasoning.push_back({.element = ToByteSpan(block.span()),
+                                    .is_removable = true,
+                                    .token_count = token_count,
+                                    .tokens_before = message_.tokens.total()});
+    }
+    own_tokens() += token_count;
   }
 
   absl::Status AddCall(const json::Value& block, absl::string_view path) {

@@ -124,6 +124,31 @@ TEST(AnthropicMessagesTest, ThinkingIsFoundAndCounted) {
   EXPECT_EQ(redacted.tokens, (StageTokens{.assistant = 2}));
 }
 
+TEST(AnthropicMessagesTest, EachBlockOfReasoningIsFoundWhereItStands) {
+  const std::string message =
+      Assistant(R"({"type":"thinking","thinking":"hm","signature":"E"},)"
+                R"({"type":"text","text":"a"},)"
+                R"({"type":"redacted_thinking","data":"12345678"})");
+  const ParsedMessage parsed = Parse(message);
+  ASSERT_EQ(parsed.reasoning.size(), 2U);
+  const ParsedReasoning& thinking = parsed.reasoning[0];
+  EXPECT_EQ(At(message, thinking.element),
+            R"({"type":"thinking","thinking":"hm","signature":"E"})");
+  EXPECT_TRUE(thinking.is_removable);
+  EXPECT_EQ(thinking.token_count, 2'000);
+  EXPECT_EQ(thinking.tokens_before, 0);
+  const ParsedReasoning& redacted = parsed.reasoning[1];
+  EXPECT_EQ(At(message, redacted.element),
+            R"({"type":"redacted_thinking","data":"12345678"})");
+  EXPECT_EQ(redacted.token_count, 2);
+  EXPECT_EQ(redacted.tokens_before, 3'000);
+  EXPECT_EQ(parsed.part_count, 3);
+  // A message of nothing else goes with it.
+  EXPECT_TRUE(Parse(Assistant(R"({"type":"redacted_thinking","data":"1"})"))
+                  .reasoning.at(0)
+                  .is_removable);
+}
+
 TEST(AnthropicMessagesTest, PicturesAndDocumentsCountByWhatTheyHold) {
   const ParsedMessage parsed = Parse(User(
       R"({"type":"image","source":{"type":"base64","data":"iVBO"}},)"

@@ -144,6 +144,7 @@ class Scan {
       CLERESTORY_RETURN_IF_ERROR(AddBlock(block, path));
       ++message_.part_count;
     }
+    EndReasoning();
     return std::move(message_);
   }
 
@@ -169,13 +170,32 @@ class Scan {
     if (member.block == Block::kToolResult) {
       return AddResult(block, member.value, PathOf(path, "toolResult"));
     }
-    if (member.block == Block::kReasoning) message_.has_thinking = true;
     if (member.block == Block::kImage) ++message_.image_count;
+    if (member.block == Block::kCachePoint) ++cache_point_count_;
+    const std::int64_t token_count = BlockTokens(block, member, counter_);
+    if (member.block == Block::kReasoning) message_.has_thinking = true;
+    if (member.block == Block::kReasoning &&
+        message_.role == Role::kAssistant) {
+      message_.reasoning.push_back({.element = ToByteSpan(block.span()),
+                                    .token_count = token_count,
+                                    .tokens_before = message_.tokens.total()});
+    }
     std::int64_t& own_tokens = message_.role == Role::kAssistant
                                    ? message_.tokens.assistant
                                    : message_.tokens.user;
-    own_tokens += BlockTokens(block, member, counter_);
+    own_tokens += token_count;
     return absl::OkStatus();
+  }
+
+  // Reasoning may be left out where something is left. Roles have to take
+  // turns, so a message of nothing else cannot go, and a cache point alone is
+  // no message.
+  void EndReasoning() {
+    const auto left = message_.part_count - cache_point_count_ -
+                      static_cast<std::int64_t>(message_.reasoning.size());
+    for (ParsedReasoning& reasoning : message_.reasoning) {
+      reasoning.is_removable = left > 0;
+    }
   }
 
   absl::Status AddCall(const json::Value& block, const json::Value& use,
@@ -249,6 +269,7 @@ class Scan {
 
   const TokenCounter& counter_;
   ParsedMessage message_;
+  std::int64_t cache_point_count_ = 0;
 };
 
 }  // namespace

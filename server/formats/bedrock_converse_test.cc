@@ -92,6 +92,26 @@ TEST(BedrockConverseTest, ReasoningIsFoundAndCounted) {
   EXPECT_EQ(parsed.tokens, (StageTokens{.assistant = 2'002}));
 }
 
+TEST(BedrockConverseTest, ReasoningMayBeLeftOutWhereSomethingIsLeft) {
+  constexpr absl::string_view kThought =
+      R"({"reasoningContent":{"redactedContent":"12345678"}})";
+  const std::string message =
+      Message("assistant", absl::StrCat(R"({"text":"ab"},)", kThought));
+  const ParsedMessage parsed = Parse(message);
+  ASSERT_EQ(parsed.reasoning.size(), 1U);
+  EXPECT_EQ(At(message, parsed.reasoning[0].element), kThought);
+  EXPECT_TRUE(parsed.reasoning[0].is_removable);
+  EXPECT_EQ(parsed.reasoning[0].token_count, 2);
+  EXPECT_EQ(parsed.reasoning[0].tokens_before, 2'000);
+  // Roles take turns, so a message of nothing else has to stay.
+  for (const absl::string_view rest :
+       {"", R"(,{"cachePoint":{"type":"default"}})"}) {
+    const ParsedMessage lone =
+        Parse(Message("assistant", absl::StrCat(kThought, rest)));
+    EXPECT_FALSE(lone.reasoning.at(0).is_removable) << rest;
+  }
+}
+
 TEST(BedrockConverseTest, BlocksCountByWhatTheyAre) {
   const ParsedMessage parsed = Parse(Message(
       "user",

@@ -42,6 +42,21 @@ const FormatAdapter& AdapterFor(Format format) {
   return *anthropic;
 }
 
+StaleReasoning StaleReasoningOf(Format format) {
+  switch (format) {
+    case Format::kAnthropicMessages:
+    case Format::kBedrockConverse:
+      return StaleReasoning::kRefused;
+    case Format::kOpenaiResponses:
+      return StaleReasoning::kDropped;
+    case Format::kOpenaiChat:
+    case Format::kGemini:
+    case Format::kUnspecified:
+      break;
+  }
+  return StaleReasoning::kNone;
+}
+
 absl::string_view FormatName(Format format) {
   switch (format) {
     case Format::kAnthropicMessages:

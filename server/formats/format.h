@@ -46,6 +46,19 @@ class FormatAdapter {
       absl::string_view placeholder) const = 0;
 };
 
+// What a provider that binds reasoning to its prefix does with reasoning of
+// which the prefix was edited.
+enum class StaleReasoning {
+  // It has none that is bound.
+  kNone,
+  // It refuses the request; the reasoning has to be left out.
+  kRefused,
+  // It passes over the reasoning and says nothing. The item has to stay, since
+  // the items that came with it name it.
+  kDropped,
+};
+StaleReasoning StaleReasoningOf(Format format);
+
 // The adapter of `format`, which lives for ever. REQUIRES: not kUnspecified.
 const FormatAdapter& AdapterFor(Format format);
 

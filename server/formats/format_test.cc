@@ -47,6 +47,17 @@ TEST(FormatTest, EveryFormatHasANameAndAnAdapter) {
   }
 }
 
+TEST(FormatTest, ReasoningIsRefusedOrDroppedWhereItIsBound) {
+  EXPECT_EQ(StaleReasoningOf(Format::kAnthropicMessages),
+            StaleReasoning::kRefused);
+  EXPECT_EQ(StaleReasoningOf(Format::kBedrockConverse),
+            StaleReasoning::kRefused);
+  EXPECT_EQ(StaleReasoningOf(Format::kOpenaiResponses),
+            StaleReasoning::kDropped);
+  EXPECT_EQ(StaleReasoningOf(Format::kOpenaiChat), StaleReasoning::kNone);
+  EXPECT_EQ(StaleReasoningOf(Format::kGemini), StaleReasoning::kNone);
+}
+
 TEST(FormatDeathTest, AnUnspecifiedFormatHasNoAdapter) {
   EXPECT_DEATH(AdapterFor(Format::kUnspecified), "kUnspecified");
 }

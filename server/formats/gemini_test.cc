@@ -69,6 +69,9 @@ TEST(GeminiTest, KnowsEveryRole) {
   EXPECT_EQ(model.tokens, (StageTokens{.assistant = 2'000}));
   EXPECT_EQ(model.part_count, 1);
   EXPECT_FALSE(model.has_thinking);
+  EXPECT_TRUE(Parse(Content("model", R"({"text":"ab","thoughtSignature":"s"})"))
+                  .reasoning.empty())
+      << "is bound to nothing";
   EXPECT_EQ(Parse(R"({"role":"model"})").part_count, 0);
 }
 

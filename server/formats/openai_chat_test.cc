@@ -260,6 +260,7 @@ TEST(OpenaiChatTest, ASignedCallStaysAndIsThinking) {
                   R"({"google":{"thought_signature":"s"}}},)"
                   R"({"id":"b","function":{"name":"f"}}])"));
   EXPECT_TRUE(parsed.has_thinking);
+  EXPECT_TRUE(parsed.reasoning.empty()) << "is bound to nothing";
   EXPECT_FALSE(parsed.calls.at(0).is_removable);
   EXPECT_TRUE(parsed.calls.at(1).is_removable);
   EXPECT_FALSE(

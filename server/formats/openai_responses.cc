@@ -268,6 +268,12 @@ class Scan {
                                   MeasureAt(root_, name, counter_));
       own_tokens() += measure.token_count;
     }
+    if (message_.has_thinking) {
+      // It stays: the item that follows it requires it, and the provider drops
+      // it by itself.
+      message_.reasoning.push_back({.element = ToByteSpan(root_.span()),
+                                    .token_count = message_.tokens.total()});
+    }
     return absl::OkStatus();
   }
 

@@ -113,6 +113,18 @@ TEST(OpenaiResponsesTest, ReasoningIsFoundAndCounted) {
                    .has_thinking);
 }
 
+TEST(OpenaiResponsesTest, ReasoningIsFoundAndStaysWithWhatFollowsIt) {
+  const std::string item =
+      R"({"type":"reasoning","id":"rs_1","encrypted_content":"gAAA5678"})";
+  const ParsedMessage parsed = Parse(item);
+  ASSERT_EQ(parsed.reasoning.size(), 1U);
+  EXPECT_EQ(parsed.reasoning[0].element.size, item.size());
+  EXPECT_FALSE(parsed.reasoning[0].is_removable);
+  EXPECT_EQ(parsed.reasoning[0].token_count, 2);
+  EXPECT_TRUE(Parse(R"({"type":"compaction","encrypted_content":"g"})")
+                  .reasoning.empty());
+}
+
 TEST(OpenaiResponsesTest, ItemsThatTheModelOrTheServerMadeAreTheAssistants) {
   for (const absl::string_view type :
        {"mcp_call", "web_search_call", "code_interpreter_call",

@@ -105,6 +105,20 @@ struct ParsedResult {
   std::int64_t tokens_before = 0;
 };
 
+// Reasoning in a message that its provider signed or encrypted.
+struct ParsedReasoning {
+  // What is left out with it: the block of an array that it is, or the whole
+  // message.
+  ByteSpan element;
+  // Whether it may be left out, as far as the message says itself: false if
+  // that would leave a message that is not valid, and none that could go, or
+  // would part it from what its provider keeps with it.
+  bool is_removable = false;
+  std::int64_t token_count = 0;
+  // Tokens of the message before it.
+  std::int64_t tokens_before = 0;
+};
+
 // What the service keeps of a message beside its bytes. Everything that a view
 // needs is found once, when the message is appended.
 struct ParsedMessage {
@@ -112,8 +126,12 @@ struct ParsedMessage {
   StageTokens tokens;
   std::vector<ParsedCall> calls;
   std::vector<ParsedResult> results;
-  // The blocks, parts or entries that it consists of, calls and results
-  // included: if these are all, the message goes when they are dropped.
+  // The reasoning that its provider may bind to what stands before it, in
+  // order.
+  std::vector<ParsedReasoning> reasoning;
+  // The blocks, parts or entries that it consists of, calls, results and
+  // reasoning included: if these are all, the message goes when they are
+  // dropped.
   std::int64_t part_count = 0;
   // Whether it holds reasoning that its provider signed or encrypted.
   bool has_thinking = false;

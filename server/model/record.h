@@ -118,6 +118,9 @@ struct ViewServed {
   PicoUsd break_price = 0;
   PicoUsd break_rent = 0;
   std::vector<Mask> masks;
+  // The reasoning of this message, and of all behind it that the view covers,
+  // is left out from now on, since what stands before it was changed.
+  std::optional<std::int64_t> strip_from;
 
   // What the client says that its preamble is, "" if it does not: another value
   // is another preamble.

@@ -204,6 +204,7 @@ void ToStored(const ViewServed& from, pb::Record& record) {
     stored.set_arguments(mask.arguments);
     stored.set_is_dropped(mask.is_dropped);
   }
+  if (from.strip_from.has_value()) to.set_strip_from(*from.strip_from);
   to.set_preamble_tokens(from.preamble_tokens);
   ToStored(from.raw_tokens, *to.mutable_raw_tokens());
   ToStored(from.view_tokens, *to.mutable_view_tokens());
@@ -239,6 +240,7 @@ std::optional<ViewServed> FromStored(const pb::ViewServed& from) {
                         .arguments = mask.arguments(),
                         .is_dropped = mask.is_dropped()});
   }
+  if (from.has_strip_from()) to.strip_from = from.strip_from();
   to.preamble_tokens = from.preamble_tokens();
   to.raw_tokens = FromStored(from.raw_tokens());
   to.view_tokens = FromStored(from.view_tokens());

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -147,12 +148,16 @@ TEST(RecordCodecTest, TheBytesOfVersionThreeDoNotChange) {
             "2881c097d1edff9603");
 }
 
-TEST(RecordCodecTest, VersionTwoIsStillRead) {
+TEST(RecordCodecTest, VersionTwoIsStillReadAndStripsNothing) {
   const auto record =
       Decode(absl::HexStringToBytes("027d2b6dbf220508ac021002"));
   ASSERT_THAT(record, IsOk());
   EXPECT_EQ(std::get<SessionClosed>(*record),
             (SessionClosed{.time = 300, .outcome = Outcome::kFailed}));
+  // A ViewServed of break reason 5.
+  const auto view = Decode(Framed(2, absl::HexStringToBytes("12023805")));
+  ASSERT_THAT(view, IsOk());
+  EXPECT_EQ(std::get<ViewServed>(*view).strip_from, std::nullopt);
 }
 
 // When the life of a cache began was not noted then.
@@ -161,6 +166,16 @@ TEST(RecordCodecTest, BeforeVersionThreeACacheLivesFromTheCallOn) {
                                                               "08ac02")));
   ASSERT_THAT(record, IsOk());
   EXPECT_EQ(std::get<ViewServed>(*record).cache_time, 300);
+}
+
+TEST(RecordCodecTest, StrippingFromTheFirstMessageIsNotStrippingNothing) {
+  for (const std::int64_t from : {0, 7}) {
+    ViewServed view;
+    view.strip_from = from;
+    const auto decoded = Decode(EncodeRecord(view));
+    ASSERT_THAT(decoded, IsOk());
+    EXPECT_EQ(std::get<ViewServed>(*decoded).strip_from, from);
+  }
 }
 
 TEST(RecordCodecTest, VersionOneIsStillRead) {

@@ -132,6 +132,8 @@ PicoUsd CallCost::BreakPrice(const BreakSize& size) const {
       price, -SaturatingAdd(
                  SaturatingMultiply(call.read, left.read - rates.read),
                  SaturatingMultiply(call.written, left.write - rates.write)));
+  price = SaturatingAdd(price,
+                        SaturatingMultiply(size.lost_reasoning, rates.output));
   return std::max<PicoUsd>(price, 0);
 }
 

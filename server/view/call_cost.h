@@ -37,6 +37,8 @@ struct BreakSize {
   // Tokens of the messages before its first change, and pictures that go.
   std::int64_t tokens_before = 0;
   std::int64_t image_count = 0;
+  // Tokens of reasoning that the model cannot use any more.
+  std::int64_t lost_reasoning = 0;
 };
 
 // What the next call of `session` would cost, with a break or without one.
@@ -84,7 +86,8 @@ class CallCost {
   bool LosesCache(std::int64_t saving) const;
 
   // What the break costs, once: what is written again instead of being read,
-  // less what the whole call saves by getting into a cheaper tier. At least 0.
+  // and the reasoning that is lost, which the model may have to do again, less
+  // what the whole call saves by getting into a cheaper tier. At least 0.
   PicoUsd BreakPrice(const BreakSize& size) const;
 
  private:

@@ -36,11 +36,21 @@ const Batch& BatchOf(const Session& session, const Call& call) {
   return session.batches()[static_cast<std::size_t>(call.turn)];
 }
 
-// Whether the provider refuses signed reasoning behind a change of the message
-// `sequence`, and there is some.
-bool IsBound(const Session& session, const ModelPrices& prices,
-             std::int64_t sequence) {
-  return prices.reasoning_prefix_bound && session.last_thinking() > sequence;
+// Whether the provider would refuse what stands behind a change of the message
+// `sequence`, or the policy wants no such change.
+bool IsBound(const Session& session, const Policy& policy,
+             const ModelPrices& prices, std::int64_t sequence) {
+  if (!prices.reasoning_prefix_bound) return false;
+  switch (policy.thinking) {
+    case ThinkingRule::kAuto:
+    case ThinkingRule::kStrip:
+      return !session.CanStripFrom(sequence);
+    case ThinkingRule::kDropBlock:
+      return false;
+    case ThinkingRule::kAvoid:
+      break;
+  }
+  return session.last_thinking() > sequence;
 }
 
 // A call and its only result, an error, of which nothing is masked: the two can
@@ -119,13 +129,13 @@ bool LeavesResults(const Session& session, const Observation& observation) {
   return false;
 }
 
-bool CanDrop(const Session& session, const ModelPrices& prices,
-             const Observation& observation) {
+bool CanDrop(const Session& session, const Policy& policy,
+             const ModelPrices& prices, const Observation& observation) {
   const Call& call = session.calls()[observation.call];
   // The first message of a view is that of the history.
   if (call.sequence == 0 || !IsFailedPair(session, call) ||
       BatchOf(session, call).has_thinking ||
-      IsBound(session, prices, call.sequence)) {
+      IsBound(session, policy, prices, call.sequence)) {
     return false;
   }
   const SessionMessage& message = MessageAt(session, call.sequence);
@@ -156,7 +166,7 @@ void MaskContent(const Session& session, const Policy& policy,
   const ParsedResult& result = observation.result;
   if (!result.maskable || observation.placeholder.has_value() ||
       result.token_count < kMaskableTokensMin ||
-      IsBound(session, prices, observation.sequence) ||
+      IsBound(session, policy, prices, observation.sequence) ||
       result.content.size + result.attachments.size <=
           PlaceholderBytesMin(result, policy)) {
     return;
@@ -190,7 +200,7 @@ void MaskCall(const Session& session, const Policy& policy,
       call.arguments.has_value() || !call.call.is_removable ||
       BatchOf(session, call).has_thinking ||
       call.call.token_count < policy.argument_tokens_min ||
-      IsBound(session, prices, call.sequence)) {
+      IsBound(session, policy, prices, call.sequence)) {
     return;
   }
   const absl::string_view message = *MessageAt(session, call.sequence).raw;
@@ -226,7 +236,7 @@ std::optional<Candidate> CandidateFor(const Session& session,
   candidate.mask.sequence = observation.sequence;
   candidate.mask.index = observation.index;
   if (is_error && policy.errors == ErrorRule::kDrop &&
-      CanDrop(session, prices, observation)) {
+      CanDrop(session, policy, prices, observation)) {
     candidate.mask.is_dropped = true;
     candidate.observation_saving = observation.result.token_count;
     candidate.call_saving = call.call.token_count;
@@ -242,6 +252,18 @@ std::optional<Candidate> CandidateFor(const Session& session,
     candidate.tokens_before = call.view_tokens_before;
   }
   return candidate;
+}
+
+std::optional<std::int64_t> StripFor(const Session& session,
+                                     const Policy& policy,
+                                     const ModelPrices& prices,
+                                     std::int64_t change) {
+  if (!prices.reasoning_prefix_bound ||
+      policy.thinking == ThinkingRule::kDropBlock) {
+    return std::nullopt;
+  }
+  return session.StripFrom(
+      std::min(change, session.stale_from().value_or(change)));
 }
 
 }  // namespace clerestory

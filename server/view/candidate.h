@@ -52,6 +52,16 @@ std::optional<Candidate> CandidateFor(const Session& session,
                                       const ModelPrices& prices,
                                       std::size_t index);
 
+// Returns the first message of which a view whose first change is in the
+// message `change` has to leave reasoning out, for its provider not to refuse
+// it: behind that change, or behind one that was made for a model or under a
+// policy that did not mind. Nothing if there is none, if reasoning is not bound
+// to its prefix, or if the policy has the provider drop it. Pure.
+std::optional<std::int64_t> StripFor(const Session& session,
+                                     const Policy& policy,
+                                     const ModelPrices& prices,
+                                     std::int64_t change);
+
 }  // namespace clerestory
 
 #endif  // CLERESTORY_SERVER_VIEW_CANDIDATE_H_

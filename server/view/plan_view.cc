@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/cost/prices.h"
+#include "server/formats/format.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
 #include "server/model/record.h"
@@ -55,6 +56,7 @@ class Planner {
       Choose();
       FitWindow();
     }
+    StripReasoning();
     return Record();
   }
 
@@ -116,6 +118,24 @@ class Planner {
     size.tokens_before = std::min(size.tokens_before, candidate.tokens_before);
   }
 
+  bool BindsReasoning() const { return prices_.reasoning_prefix_bound; }
+
+  // `size` with the reasoning that a break whose first change is in the message
+  // `change` leaves out, or makes useless.
+  BreakSize WithReasoning(BreakSize size, std::int64_t change) const {
+    if (!BindsReasoning()) return size;
+    size.lost_reasoning = session_.LostReasoning(change);
+    const std::optional<std::int64_t> strip_from =
+        StripFor(session_, policy_, prices_, change);
+    if (!strip_from.has_value()) return size;
+    const std::int64_t saving = session_.StripSaving(*strip_from);
+    size.saving += saving;
+    size.cached_saving += saving;
+    size.tokens_before =
+        std::min(size.tokens_before, session_.ViewTokens(*strip_from));
+    return size;
+  }
+
   // Of all suffixes of `candidates` whose rent has reached their price, the one
   // with the largest surplus; the longest of equals.
   std::optional<Suffix> BestSuffix(
@@ -126,16 +146,18 @@ class Planner {
     }
     std::optional<Suffix> best;
     BreakSize size = {.tokens_before = session_.view_tokens()};
+    std::int64_t change = session_.message_count();
     std::size_t begin = candidates.size();
     PicoUsd rent = 0;
     for (std::size_t i = candidates.size(); i-- > 0;) {
       const Candidate& candidate = candidates[i];
       Grow(candidate, size);
+      change = std::min(change, candidate.first_sequence);
       rent = SaturatingAdd(rent, candidate.rent);
       // No batch is cut.
       begin = std::min(begin, begin_of_batch.at(candidate.observation->batch));
       if (begin != i) continue;
-      const PicoUsd price = cost_.BreakPrice(size);
+      const PicoUsd price = cost_.BreakPrice(WithReasoning(size, change));
       if (!HasRipened(rent, price) ||
           size.saving < policy_.reclaim_tokens_min ||
           cost_.LosesCache(size.saving)) {
@@ -169,6 +191,13 @@ class Planner {
 
   // What the policy's mode masks.
   void Choose() {
+    // The reasoning of a turn that goes on is only given up if it must be.
+    // Where the provider refuses none, it is a matter of price.
+    if (BindsReasoning() && session_.IsMidTurn() &&
+        StaleReasoningOf(session_.header().format) ==
+            StaleReasoning::kRefused) {
+      return;
+    }
     std::vector<Candidate> candidates = Candidates();
     if (candidates.empty()) return;
     switch (policy_.mode) {
@@ -293,7 +322,10 @@ class Planner {
     const std::int64_t saved =
         session_.raw_tokens().total() - session_.view_tokens();
     record.view_tokens.calls -= session_.saved_call_tokens();
-    record.view_tokens.observations -= saved - session_.saved_call_tokens();
+    record.view_tokens.assistant -= session_.stripped_tokens() + strip_saving_;
+    record.view_tokens.observations -=
+        saved - session_.saved_call_tokens() - session_.stripped_tokens();
+    record.strip_from = strip_from_;
     for (const Candidate& mask : masks_) {
       record.view_tokens.calls -= mask.call_saving;
       record.view_tokens.observations -= mask.observation_saving;
@@ -310,7 +342,9 @@ class Planner {
     record.preamble_digest = request_.preamble_digest;
     record.cache_time = cost_.cache_time();
     std::int64_t found = cost_.cached_view_tokens();
-    if (!masks_.empty()) found = cost_.CachedBefore(SizeOf(masks_));
+    if (!masks_.empty() || strip_from_.has_value()) {
+      found = cost_.CachedBefore(SizeOf(masks_));
+    }
     record.view_call = cost_.Split(record.view_tokens.total(), found);
     record.raw_call =
         cost_.Split(record.raw_tokens.total(), cost_.cached_raw_tokens());
@@ -365,7 +399,27 @@ class Planner {
   BreakSize SizeOf(const std::vector<Candidate>& candidates) const {
     BreakSize size = {.tokens_before = session_.view_tokens()};
     for (const Candidate& candidate : candidates) Grow(candidate, size);
-    return size;
+    return WithReasoning(size, FirstSequence(candidates));
+  }
+
+  std::int64_t FirstSequence(const std::vector<Candidate>& candidates) const {
+    std::int64_t first = session_.message_count();
+    for (const Candidate& candidate : candidates) {
+      first = std::min(first, candidate.first_sequence);
+    }
+    return first;
+  }
+
+  // Leaves out the reasoning that the provider would refuse.
+  void StripReasoning() {
+    strip_from_ = StripFor(session_, policy_, prices_, FirstSequence(masks_));
+    if (!strip_from_.has_value()) return;
+    strip_saving_ = session_.StripSaving(*strip_from_);
+    if (reason_ != BreakReason::kNone) return;
+    price_ = cost_.BreakPrice(SizeOf({}));
+    reason_ = cost_.cold_reason() != BreakReason::kNone
+                  ? cost_.cold_reason()
+                  : BreakReason::kSchedule;
   }
 
   const Session& session_;
@@ -378,6 +432,8 @@ class Planner {
   const PicoUsd read_price_;
 
   std::vector<Candidate> masks_;
+  std::optional<std::int64_t> strip_from_;
+  std::int64_t strip_saving_ = 0;
   BreakReason reason_ = BreakReason::kNone;
   PicoUsd price_ = 0;
   PicoUsd rent_ = 0;

@@ -50,9 +50,17 @@ namespace clerestory {
 // placeholder stand in its place, and the placeholder is smaller than it is, in
 // tokens and in bytes; it has at least kMaskableTokensMin, and the policy lets
 // its tool be masked. Where the policy says so, an earlier copy of what the
-// view shows later is eligible at once. On a model whose reasoning is bound to
-// its prefix, it must also have no signed reasoning behind it, since the
-// provider would refuse that.
+// view shows later is eligible at once.
+//
+// On a model whose reasoning is bound to its prefix, a break also leaves out
+// all reasoning behind its first change, for ever; what the model thinks
+// afterwards is bound to what it was shown, and stays. Where that would not be
+// valid (Session::CanStripFrom), and under ThinkingRule::kAvoid wherever there
+// is reasoning, no observation in front of it is eligible; under kDropBlock
+// nothing is left out. Unless the window forces it, no break is made while the
+// model is in the middle of a turn with reasoning (Session::IsMidTurn). If what
+// was masked for another model, or under another policy, stands before
+// reasoning, the view breaks only to leave that out.
 //
 // Deterministic: equal arguments give equal records, on any machine. Pure:
 // reads no clock, store or global, and may be called from any thread.

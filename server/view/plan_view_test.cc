@@ -201,8 +201,9 @@ TEST(EligibilityTest, WhatHasNoLegalPlaceholderIsNeverMasked) {
   EXPECT_THAT(s.masked(), ElementsAre(3));
 }
 
-TEST(EligibilityTest, NothingIsMaskedBeforeReasoningThatIsBoundToIt) {
+TEST(EligibilityTest, NothingIsMaskedBeforeReasoningWhereThatIsAvoided) {
   ScriptedSession s = EagerSession();
+  s.policy.thinking = ThinkingRule::kAvoid;
   s.prices.reasoning_prefix_bound = true;
   s.Turns(2, 100);
   s.Append(AnthropicAssistant({ThinkingBlock(), TextBlock("so")}));
@@ -284,6 +285,7 @@ TEST(FrontierTest, PassesWhatTheWindowForcedToBeMasked) {
 
 TEST(FrontierTest, PassesWhatReasoningKeepsFromBeingMasked) {
   ScriptedSession s;
+  s.policy.thinking = ThinkingRule::kAvoid;
   s.prices.reasoning_prefix_bound = true;
   s.Turn(100);
   s.Append(AnthropicAssistant({ThinkingBlock(), TextBlock("so")}));

@@ -174,18 +174,22 @@ TEST(ReportTest, N35_AViewBeginsWithTheBytesOfTheOneBefore) {
 }
 
 // openclaw/openclaw#137021: where reasoning is bound to what precedes it,
-// nothing before it may change.
-TEST(ReportTest, N35_NothingChangesBeforeReasoningThatIsBoundToIt) {
-  ScriptedSession s = EagerSession();
-  s.prices.reasoning_prefix_bound = true;
-  ServedViews views(s);
-  s.Turns(5, 100);
-  s.Append(AnthropicAssistant({ThinkingBlock(), ToolUse("t")}));
-  s.Append(AnthropicUser({ToolResult("t", LiteralOf(100))}));
-  s.Turns(5, 100);
-  views.Serve();
-  ASSERT_FALSE(s.masked().empty());
-  EXPECT_EQ(s.masked().front(), 5U);
+// nothing before it may change, or it has to go.
+TEST(ReportTest, N35_NoReasoningStandsBehindAChangeOfWhatItIsBoundTo) {
+  for (const bool avoids : {false, true}) {
+    ScriptedSession s = EagerSession();
+    s.prices.reasoning_prefix_bound = true;
+    if (avoids) s.policy.thinking = ThinkingRule::kAvoid;
+    ServedViews views(s);
+    s.Turns(5, 100);
+    s.Append(AnthropicAssistant({ThinkingBlock(), ToolUse("t")}));
+    s.Append(AnthropicUser({ToolResult("t", LiteralOf(100))}));
+    s.Turns(5, 100);
+    views.Serve();
+    ASSERT_FALSE(s.masked().empty());
+    EXPECT_EQ(s.masked().front(), avoids ? 5U : 0U);
+    EXPECT_EQ(CountOf(ThinkingBlock(), views.last()), avoids ? 1U : 0U);
+  }
 }
 
 // google-gemini/gemini-cli#28607: a signature in a field beside the call was

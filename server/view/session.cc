@@ -160,14 +160,20 @@ void Session::Apply(const ViewServed& record) {
           record.masks, candidate, {},
           [&](const Mask& mask) { return IndexOf(mask); });
     });
-    Render(FirstChange(record.masks));
+  }
+  const bool is_changed =
+      !record.masks.empty() || record.strip_from.has_value();
+  if (is_changed) {
+    const std::int64_t change = FirstChange(record);
+    Strip(record, change);
+    Render(change);
   }
   if (record.break_reason != BreakReason::kNone) {
     NoteBreak(record, read_price_sum);
   }
   cache_.Serve(record, view_change, every_turn_change);
   if (record.is_new_call) every_turn_saving_ = record.every_turn_saving;
-  if (record.is_new_call || !record.masks.empty()) {
+  if (record.is_new_call || is_changed) {
     view_before_count_ = last_view_.has_value() ? last_view_->message_count : 0;
     last_decision_ = record;
   }
@@ -182,7 +188,7 @@ void Session::NoteBreak(const ViewServed& record, PicoUsd read_price_sum) {
   entries.push_back(
       {.time = record.time,
        .message_count = record.message_count,
-       .first_sequence = FirstChange(record.masks),
+       .first_sequence = FirstChange(record),
        .reason = record.break_reason,
        .price = record.break_price,
        .rent = record.break_rent,
@@ -192,8 +198,10 @@ void Session::NoteBreak(const ViewServed& record, PicoUsd read_price_sum) {
 }
 
 std::int64_t Session::ViewChange(const ViewServed& record) const {
-  if (record.masks.empty()) return std::numeric_limits<std::int64_t>::max();
-  return record.preamble_tokens + ViewTokens(FirstChange(record.masks));
+  if (record.masks.empty() && !record.strip_from.has_value()) {
+    return std::numeric_limits<std::int64_t>::max();
+  }
+  return record.preamble_tokens + ViewTokens(FirstChange(record));
 }
 
 std::int64_t Session::EveryTurnChange(const ViewServed& record) const {
@@ -273,6 +281,11 @@ absl::Status Session::CheckView(const ViewServed& view) const {
   if (static_cast<std::size_t>(view.break_reason) >= ledger_.breaks.size()) {
     return Corrupt("a break without a known reason");
   }
+  if (view.strip_from.has_value() &&
+      (*view.strip_from < 0 ||
+       StripFrom(*view.strip_from) != view.strip_from)) {
+    return Corrupt("reasoning left out of a message that shows none");
+  }
   std::size_t next = 0;
   std::set<std::size_t> changed_calls;
   std::set<std::size_t> dropped_calls;
@@ -333,6 +346,11 @@ std::int64_t Session::FirstChange(const std::vector<Mask>& masks) const {
     first = std::min(first, calls_[observations_[IndexOf(mask)].call].sequence);
   }
   return first;
+}
+
+std::int64_t Session::FirstChange(const ViewServed& view) const {
+  const std::int64_t first = FirstChange(view.masks);
+  return std::min(first, view.strip_from.value_or(first));
 }
 
 std::int64_t Session::SavingOf(const std::vector<Mask>& masks) const {

@@ -99,6 +99,25 @@ struct Observation {
   BreakReason mask_reason = BreakReason::kNone;
 };
 
+// Reasoning of the history that its provider may bind to its prefix.
+struct Reasoning {
+  std::int64_t sequence = 0;  // Of the message that holds it.
+  std::int64_t turn = 0;      // Which turn it is of.
+  // What its adapter found. Offsets are into the message as appended.
+  ParsedReasoning reasoning;
+  // Whether a message before it was changed since it was made: a provider that
+  // binds it no longer takes it.
+  bool is_stale = false;
+  // Whether it is left out of the view. Then it is stale, too.
+  bool is_stripped = false;
+  // The tokens of what stands before it and is not stale; and of what could be
+  // left out and is not.
+  std::int64_t valid_tokens_before = 0;
+  std::int64_t shown_tokens_before = 0;
+
+  bool IsStrippable() const { return reasoning.is_removable && !is_stripped; }
+};
+
 // A message of the history, and how the last view shows it.
 struct SessionMessage {
   Bytes raw;
@@ -112,12 +131,15 @@ struct SessionMessage {
   std::size_t observation_count = 0;
   std::size_t first_call = 0;  // Into Session::calls().
   std::size_t call_count = 0;
+  std::size_t first_reasoning = 0;  // Into Session::reasoning().
+  std::size_t reasoning_count = 0;
   std::int64_t part_count = 0;  // As in ParsedMessage.
   // What stands before it in the history as the last view shows it.
   std::int64_t view_messages_before = 0;
   std::int64_t view_bytes_before = 0;
   std::int64_t view_tokens_before = 0;
   std::int64_t saved_call_tokens_before = 0;
+  std::int64_t stripped_tokens_before = 0;
   Digest view_digest;  // Of the view up to and with this message.
 };
 
@@ -213,6 +235,7 @@ class Session {
   const std::vector<SessionMessage>& messages() const { return messages_; }
   const std::vector<Observation>& observations() const { return observations_; }
   const std::vector<Call>& calls() const { return calls_; }
+  const std::vector<Reasoning>& reasoning() const { return reasoning_; }
   // By turn, from 0: what precedes the first turn is no batch but has a place.
   const std::vector<Batch>& batches() const { return batches_; }
   const Ledger& ledger() const { return ledger_; }
@@ -236,6 +259,8 @@ class Session {
   std::int64_t view_bytes() const { return view_bytes_; }
   // What masking calls' arguments and dropping calls has saved of them.
   std::int64_t saved_call_tokens() const { return saved_call_tokens_; }
+  // What leaving out reasoning has saved.
+  std::int64_t stripped_tokens() const { return stripped_tokens_; }
   // About how much memory it takes.
   std::int64_t memory_bytes() const { return memory_bytes_; }
   // The view that was served last; nothing before the first.
@@ -261,16 +286,42 @@ class Session {
   const Cache& cache() const { return cache_; }
   // What masking in every turn would have saved of the messages so far.
   std::int64_t every_turn_saving() const { return every_turn_saving_; }
-  // Sequence of the last message with signed reasoning; -1 if there is none.
+  // Sequence of the last message of which the view shows signed reasoning; -1
+  // if there is none.
   std::int64_t last_thinking() const { return last_thinking_; }
   // Pictures that the last view still shows.
   std::int64_t view_image_count() const { return view_image_count_; }
+
+  // Whether a view may have its first change in the message `sequence` on a
+  // model that binds reasoning to its prefix, if all reasoning behind it that
+  // can be left out is: what remains is not refused.
+  bool CanStripFrom(std::int64_t sequence) const;
+  // The first message from `sequence` on of which reasoning could be left out
+  // and is not: what to put in ViewServed::strip_from. Nothing if there is
+  // none, as in a format whose provider drops it by itself.
+  std::optional<std::int64_t> StripFrom(std::int64_t sequence) const;
+  // The tokens that leaving out the reasoning from the message `sequence` on
+  // would save.
+  std::int64_t StripSaving(std::int64_t sequence) const;
+  // The tokens of the reasoning from the message `sequence` on that a change
+  // there would make stale, whether it is left out or dropped by the provider.
+  std::int64_t LostReasoning(std::int64_t sequence) const;
+  // The first message of which the view shows reasoning that is stale and could
+  // be left out. A model that binds reasoning refuses such a view, unless it is
+  // told to drop it.
+  std::optional<std::int64_t> stale_from() const { return stale_from_; }
+  // Whether the last turn made calls that the model has not gone on from, and
+  // has reasoning that no change made stale: a change now would take it from
+  // the model while it needs it.
+  bool IsMidTurn() const;
 
   // The digest of the first `count` messages as the last view shows them.
   Digest ViewDigest(std::int64_t count) const;
   // The sequence of the first message that `masks` change, which are in place;
   // the number of messages if there are none.
   std::int64_t FirstChange(const std::vector<Mask>& masks) const;
+  // The same of all that `view` changed.
+  std::int64_t FirstChange(const ViewServed& view) const;
   // The tokens that `masks`, which are in place, have saved.
   std::int64_t SavingOf(const std::vector<Mask>& masks) const;
   // How many of the first `count` messages the last view shows, dropped ones
@@ -293,6 +344,12 @@ class Session {
   std::size_t FindCall(const ParsedResult& result) const;
   void AddCalls(std::vector<ParsedCall> calls);
   void AddObservations(std::vector<ParsedResult> results);
+  void AddReasoning(std::vector<ParsedReasoning> reasoning);
+  // Among the reasoning, the first from the message `sequence` on.
+  std::size_t ReasoningFrom(std::int64_t sequence) const;
+  // Notes what `view` leaves out, and that what stands behind its first change,
+  // in the message `change`, is stale.
+  void Strip(const ViewServed& view, std::int64_t change);
   void Answer(std::size_t call);
   // Tells the earlier copies of the observation at `index`, which stands in
   // `message`, that it is there.
@@ -325,6 +382,7 @@ class Session {
   std::vector<SessionMessage> messages_;
   std::vector<Observation> observations_;
   std::vector<Call> calls_;
+  std::vector<Reasoning> reasoning_;
   std::vector<Batch> batches_ = {{}};
   // The calls that a result may mean, in order.
   struct CallList {
@@ -346,6 +404,7 @@ class Session {
   std::int64_t view_tokens_ = 0;
   std::int64_t view_bytes_ = 0;
   std::int64_t saved_call_tokens_ = 0;
+  std::int64_t stripped_tokens_ = 0;
   std::int64_t memory_bytes_ = 0;
   std::optional<ViewServed> last_view_;
   ViewServed last_decision_;
@@ -362,6 +421,12 @@ class Session {
   Cache cache_;
   std::int64_t every_turn_saving_ = 0;
   std::int64_t last_thinking_ = -1;
+  // The message of the last reasoning that cannot be left out; -1 if there is
+  // none.
+  std::int64_t last_fixed_reasoning_ = -1;
+  std::optional<std::int64_t> stale_from_;
+  std::int64_t valid_reasoning_tokens_ = 0;
+  std::int64_t shown_reasoning_tokens_ = 0;
   std::int64_t view_image_count_ = 0;
 };
 

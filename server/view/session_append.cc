@@ -35,6 +35,7 @@ namespace {
 constexpr std::int64_t kMessageMemoryBytes = sizeof(SessionMessage) + 64;
 constexpr std::int64_t kObservationMemoryBytes = sizeof(Observation) + 384;
 constexpr std::int64_t kCallMemoryBytes = sizeof(Call) + 256;
+constexpr std::int64_t kReasoningMemoryBytes = sizeof(Reasoning);
 
 // The beginning that a text must share with a placeholder before the two are
 // compared.
@@ -146,6 +147,9 @@ void Session::Append(const MessageAppended& record, ParsedMessage parsed) {
   message.part_count = parsed.part_count;
   message.first_call = calls_.size();
   message.call_count = parsed.calls.size();
+  message.first_reasoning = reasoning_.size();
+  message.reasoning_count = parsed.reasoning.size();
+  message.stripped_tokens_before = stripped_tokens_;
   message.view_messages_before = view_messages_;
   message.saved_call_tokens_before = saved_call_tokens_;
   if (parsed.role == Role::kAssistant &&
@@ -164,6 +168,7 @@ void Session::Append(const MessageAppended& record, ParsedMessage parsed) {
   for (std::size_t i = first; i < observations_.size(); ++i) {
     LinkCopies(i, *record.message);
   }
+  AddReasoning(std::move(parsed.reasoning));
   batches_.back().has_thinking |= parsed.has_thinking;
   if (parsed.has_thinking) last_thinking_ = message_count();
   view_image_count_ += parsed.image_count;
@@ -275,6 +280,25 @@ void Session::LinkCopies(std::size_t index, absl::string_view message) {
                 *messages_[static_cast<std::size_t>(call.sequence)].raw);
   link(KeyOf(observation.tool, {Part(call_message, call.call.arguments)}),
        last_of_call_, &Observation::next_equal_call);
+}
+
+void Session::AddReasoning(std::vector<ParsedReasoning> reasoning) {
+  for (ParsedReasoning& parsed : reasoning) {
+    Reasoning added;
+    added.sequence = message_count();
+    added.turn = turn_count_;
+    added.valid_tokens_before = valid_reasoning_tokens_;
+    added.shown_tokens_before = shown_reasoning_tokens_;
+    valid_reasoning_tokens_ += parsed.token_count;
+    if (parsed.is_removable) {
+      shown_reasoning_tokens_ += parsed.token_count;
+    } else {
+      last_fixed_reasoning_ = message_count();
+    }
+    added.reasoning = std::move(parsed);
+    reasoning_.push_back(std::move(added));
+    memory_bytes_ += kReasoningMemoryBytes;
+  }
 }
 
 bool Session::BeginsWithPlaceholder(absl::string_view text) const {

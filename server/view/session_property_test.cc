@@ -72,7 +72,7 @@ class Simulation {
       : random_(seed),
         options_(RandomOptions(random_)),
         history_(options_, random_),
-        policy_(RandomPolicy(random_)),
+        policy_(AnyPolicy(random_)),
         prices_(RandomPrices(random_)),
         naive_(options_.format, CharacterCounter()),
         session_(NewSession()) {}
@@ -103,6 +103,12 @@ class Simulation {
     options.has_thinking = random.OneIn(3);
     options.result_size_max = random.OneIn(40) ? 50'000 : 400;
     return options;
+  }
+
+  static Policy AnyPolicy(Random& random) {
+    Policy policy = RandomPolicy(random);
+    policy.thinking = static_cast<ThinkingRule>(random.Between(0, 3));
+    return policy;
   }
 
   Session NewSession() const {
@@ -183,6 +189,10 @@ class Simulation {
     CheckTotals(view);
     CheckMarks(view);
     if (options_.is_valid && !decision.masks.empty()) CheckValid();
+    if (prices_.reasoning_prefix_bound &&
+        policy_.thinking != ThinkingRule::kDropBlock) {
+      ASSERT_FALSE(session_->stale_from().has_value());
+    }
   }
 
   // Nobody answered: the same call again.
@@ -192,7 +202,7 @@ class Simulation {
     const PicoUsd rents = session_->read_price_sum();
     request_.now += kMicrosPerSecond;
     Serve();
-    if (served_.back().masks.empty()) {
+    if (served_.back().break_reason == BreakReason::kNone) {
       ASSERT_EQ(views_, before);
     }
     ASSERT_EQ(session_->read_price_sum(), rents);
@@ -210,7 +220,7 @@ class Simulation {
     session_.emplace(std::move(again));
     ASSERT_EQ(Texts(DescribeView(*session_, {}, 0, 0).messages), views_);
     if (random_.OneIn(4)) {
-      policy_ = RandomPolicy(random_);
+      policy_ = AnyPolicy(random_);
       last_frontier_.reset();
     }
   }
@@ -219,14 +229,13 @@ class Simulation {
   void CheckPrefix(const std::vector<std::string>& before, const View& view) {
     const std::size_t same = FirstDifference(before, views_);
     const ViewServed& decision = view.decision;
-    ASSERT_EQ(decision.masks.empty(),
+    ASSERT_EQ(decision.masks.empty() && !decision.strip_from.has_value(),
               decision.break_reason == BreakReason::kNone);
     if (same < before.size()) {
-      ASSERT_FALSE(decision.masks.empty()) << "a break that was not declared";
-      ASSERT_EQ(decision.masks.front().sequence,
-                static_cast<std::int64_t>(same));
+      ASSERT_NE(decision.break_reason, BreakReason::kNone) << "not declared";
+      ASSERT_EQ(view.first_change, static_cast<std::int64_t>(same));
       if (last_frontier_.has_value()) {
-        ASSERT_GE(decision.masks.front().sequence, *last_frontier_);
+        ASSERT_GE(view.first_change, *last_frontier_);
       }
     }
     ASSERT_EQ(view.stable.message_count, static_cast<std::int64_t>(same));
@@ -282,9 +291,6 @@ class Simulation {
       for (std::size_t m = static_cast<std::size_t>(mask.sequence);
            m < naive_.parsed().size(); ++m) {
         acted_upon |= naive_.parsed()[m].role == Role::kAssistant;
-        ASSERT_FALSE(prices_.reasoning_prefix_bound &&
-                     m > static_cast<std::size_t>(mask.sequence) &&
-                     naive_.parsed()[m].has_thinking);
       }
       ASSERT_TRUE(acted_upon);
     }
@@ -320,7 +326,15 @@ class Simulation {
             {.at = shown->results[i].content,
              .value = raw.substr(content.offset, content.size)});
       }
-      ASSERT_EQ(Splice(views_[m], originals), raw);
+      std::string whole_again = Splice(views_[m], originals);
+      if (shown->reasoning.size() < whole.reasoning.size()) {
+        ASSERT_TRUE(shown->reasoning.empty());
+        const ByteSpan element = whole.reasoning.at(0).element;
+        const std::size_t end = raw.find('{', element.offset + element.size);
+        whole_again.insert(element.offset,
+                           raw.substr(element.offset, end - element.offset));
+      }
+      ASSERT_EQ(whole_again, raw);
     }
     if (options_.is_valid && !views_.empty()) CheckValid();
   }

@@ -40,7 +40,13 @@ std::vector<Replacement> Session::Edits(const SessionMessage& message) const {
       edits.push_back(std::move(edit));
     }
   }
+  for (std::size_t i = 0; i < message.reasoning_count; ++i) {
+    const Reasoning& reasoning = reasoning_[message.first_reasoning + i];
+    if (!reasoning.is_stripped) continue;
+    removed.push_back(reasoning.reasoning.element);
+  }
   if (removed.empty()) return edits;
+  std::ranges::sort(removed, {}, &ByteSpan::offset);
   for (Replacement& removal : RemoveElements(*message.raw, removed)) {
     edits.push_back(std::move(removal));
   }
@@ -51,8 +57,19 @@ std::vector<Replacement> Session::Edits(const SessionMessage& message) const {
 
 std::int64_t Session::PlaceParts(SessionMessage& message) {
   std::int64_t saved = 0;
+  std::size_t next = message.first_reasoning;
+  const std::size_t end = next + message.reasoning_count;
+  const auto strip_before = [&](std::size_t offset) {
+    for (; next < end && reasoning_[next].reasoning.element.offset < offset;
+         ++next) {
+      if (!reasoning_[next].is_stripped) continue;
+      saved += reasoning_[next].reasoning.token_count;
+      stripped_tokens_ += reasoning_[next].reasoning.token_count;
+    }
+  };
   for (std::size_t i = 0; i < message.call_count; ++i) {
     Call& call = calls_[message.first_call + i];
+    strip_before(call.call.element.offset);
     call.view_tokens_before = view_tokens_ + call.call.tokens_before - saved;
     const std::int64_t saving =
         call.is_dropped ? call.call.token_count : call.arguments_saving;
@@ -69,6 +86,7 @@ std::int64_t Session::PlaceParts(SessionMessage& message) {
       saved += observation.result.token_count - observation.placeholder_tokens;
     }
   }
+  strip_before(message.raw->size());
   return saved;
 }
 
@@ -80,6 +98,9 @@ bool Session::IsDropped(const SessionMessage& message) const {
   for (std::size_t i = 0; i < message.observation_count; ++i) {
     if (observations_[message.first_observation + i].is_dropped) ++dropped;
   }
+  for (std::size_t i = 0; i < message.reasoning_count; ++i) {
+    if (reasoning_[message.first_reasoning + i].is_stripped) ++dropped;
+  }
   return dropped > 0 && dropped == message.part_count;
 }
 
@@ -90,6 +111,7 @@ void Session::Render(std::int64_t first) {
   view_bytes_ = messages_[start].view_bytes_before;
   view_tokens_ = messages_[start].view_tokens_before;
   saved_call_tokens_ = messages_[start].saved_call_tokens_before;
+  stripped_tokens_ = messages_[start].stripped_tokens_before;
   Digest digest = ViewDigest(first);
   for (std::size_t m = start; m < messages_.size(); ++m) {
     SessionMessage& message = messages_[m];
@@ -97,6 +119,7 @@ void Session::Render(std::int64_t first) {
     message.view_bytes_before = view_bytes_;
     message.view_tokens_before = view_tokens_;
     message.saved_call_tokens_before = saved_call_tokens_;
+    message.stripped_tokens_before = stripped_tokens_;
     const std::int64_t saved = PlaceParts(message);
     const auto own_bytes = [&] {
       return message.view == nullptr || message.view == message.raw

@@ -33,7 +33,7 @@ View DescribeView(const Session& session, ViewServed decision,
   }
   view.whole =
       PrefixOf(session, session.message_count(), decision.preamble_tokens);
-  view.first_change = session.FirstChange(decision.masks);
+  view.first_change = session.FirstChange(decision);
   const std::int64_t stable = std::min(last_count, view.first_change);
   if (stable > 0) {
     view.stable = PrefixOf(session, stable, decision.preamble_tokens);

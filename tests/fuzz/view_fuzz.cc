@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A session of one format out of any bytes: a line is a message, an empty line
-// asks for a view. The first line sets the policy. Whatever comes, a view
-// begins as the one before it did up to the break that it declares, no larger
-// than the history, and a restart gives the same bytes.
+// asks for a view. The first line sets the policy, and by its length whether
+// the model binds reasoning to its prefix. Whatever comes, a view begins as the
+// one before it did up to the break that it declares, no larger than the
+// history, shows no reasoning that would be refused, and a restart gives the
+// same bytes.
 
 #include <algorithm>
 #include <cstddef>
@@ -34,8 +36,10 @@ namespace {
 
 class Driver {
  public:
-  Driver(const Policy& policy, const TokenCounter& counter)
-      : policy_(policy), counter_(counter), session_(Header(), counter) {}
+  Driver(const Policy& policy, bool is_bound, const TokenCounter& counter)
+      : policy_(policy), counter_(counter), session_(Header(), counter) {
+    prices_.reasoning_prefix_bound = is_bound;
+  }
 
   void Append(absl::string_view line) {
     const MessageAppended record = {
@@ -64,6 +68,8 @@ class Driver {
     for (std::size_t i = 0; i < stable; ++i) {
       CLERESTORY_CHECK(*view.messages.at(i) == *last_.at(i));
     }
+    CLERESTORY_CHECK(!prices_.reasoning_prefix_bound ||
+                     !session_.stale_from().has_value());
     last_ = view.messages;
   }
 
@@ -87,7 +93,7 @@ class Driver {
 
   const Policy policy_;
   const TokenCounter& counter_;
-  const ModelPrices prices_ = BuiltInPrices().Of("m", 0);
+  ModelPrices prices_ = BuiltInPrices().Of("m", 0);
   Session session_;
   std::vector<Record> records_;
   std::vector<Bytes> last_;
@@ -104,7 +110,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   const std::vector<absl::string_view> lines = absl::StrSplit(input, '\n');
   const absl::StatusOr<Policy> policy = ParsePolicy(lines.front());
   if (!policy.ok()) return 0;
-  Driver driver(*policy, counter);
+  Driver driver(*policy, lines.front().size() % 2 == 0, counter);
   for (std::size_t i = 1; i < lines.size(); ++i) {
     if (lines[i].empty()) {
       driver.Serve();

@@ -13,18 +13,16 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
 #include "server/base/check.h"
 #include "server/base/digest.h"
-#include "server/base/time.h"
 #include "server/cost/prices.h"
 #include "server/formats/format.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
 #include "server/tokens/token_counter.h"
-#include "server/view/placeholder.h"
 #include "server/view/eligible.h"
+#include "server/view/placeholder.h"
 #include "server/view/plan_view.h"
 #include "server/view/session.h"
 
@@ -68,6 +66,9 @@ void NaiveSession::Append(const std::string& message) {
                              .batch = Answer(parsed->results[i].call_id),
                              .placeholder = std::nullopt});
   }
+  if (!parsed->reasoning.empty()) {
+    thoughts_.push_back({.message = messages_.size(), .turn = turn_count_});
+  }
   messages_.push_back(message);
   parsed_.push_back(*std::move(parsed));
 }
@@ -95,6 +96,15 @@ void NaiveSession::Serve(const ViewServed& view) {
         CLERESTORY_CHECK(!observation.placeholder.has_value());
         observation.placeholder = mask.placeholder;
       }
+    }
+  }
+  for (Thought& thought : thoughts_) {
+    for (const Mask& mask : view.masks) {
+      if (Signed(thought.message) >= mask.sequence) thought.is_stale = true;
+    }
+    if (Signed(thought.message) >= view.strip_from.value_or(INT64_MAX)) {
+      thought.is_stale = true;
+      thought.is_stripped = true;
     }
   }
   if (view.is_new_call) {
@@ -170,9 +180,12 @@ std::optional<NaiveSession::Candidate> NaiveSession::MaskOf(
   const ParsedResult& found = result(masked);
   if (!found.maskable || masked.placeholder.has_value()) return std::nullopt;
   if (found.token_count < kMaskableTokensMin) return std::nullopt;
-  if (prices.reasoning_prefix_bound) {
-    for (std::size_t m = masked.message + 1; m < parsed_.size(); ++m) {
-      if (parsed_[m].has_thinking) return std::nullopt;
+  if (prices.reasoning_prefix_bound &&
+      policy.thinking == ThinkingRule::kAvoid) {
+    for (const Thought& thought : thoughts_) {
+      if (thought.message > masked.message && !thought.is_stripped) {
+        return std::nullopt;
+      }
     }
   }
   Candidate candidate;
@@ -213,7 +226,20 @@ std::int64_t NaiveSession::SavedIn(std::size_t message) const {
     saved += result(observation).token_count -
              counter_.CountText(*observation.placeholder, TextForm::kPlain);
   }
+  for (const Thought& thought : thoughts_) {
+    if (thought.message == message && thought.is_stripped) {
+      saved += ThoughtTokens(message);
+    }
+  }
   return saved;
+}
+
+std::int64_t NaiveSession::ThoughtTokens(std::size_t message) const {
+  std::int64_t tokens = 0;
+  for (const ParsedReasoning& part : parsed_[message].reasoning) {
+    tokens += part.token_count;
+  }
+  return tokens;
 }
 
 std::int64_t NaiveSession::SavedBefore(const Observation& observation) const {
@@ -258,214 +284,16 @@ std::vector<std::string> NaiveSession::View() const {
         edits.push_back(std::move(edit));
       }
     }
+    for (const Thought& thought : thoughts_) {
+      if (thought.message != m || !thought.is_stripped) continue;
+      // It comes first, and something follows it.
+      const ByteSpan span = parsed_[m].reasoning.at(0).element;
+      const std::size_t end = messages_[m].find('{', span.offset + span.size);
+      edits.push_back({.at = {span.offset, end - span.offset}, .value = ""});
+    }
     view.push_back(Splice(messages_[m], edits));
   }
   return view;
-}
-
-bool NaiveSession::IsWarm(const Question& question) const {
-  return last_.has_value() && last_->model == question.request.model &&
-         question.request.now - last_->time <=
-             question.prices.cache_ttl_seconds * kMicrosPerSecond;
-}
-
-std::int64_t NaiveSession::PromptTokens(const Question& question) const {
-  return question.request.preamble_tokens + question.tokens_before.back();
-}
-
-std::int64_t NaiveSession::Found(const std::vector<Candidate>& masks,
-                                 const Question& question) const {
-  if (!IsWarm(question)) return 0;
-  const std::int64_t last = last_->view_call.total();
-  if (masks.empty()) return std::min(last, PromptTokens(question));
-  std::int64_t images = 0;
-  for (const Candidate& mask : masks) {
-    images += result(observations_[mask.observation]).image_count;
-  }
-  std::int64_t found = question.request.preamble_tokens;
-  if (format_ != Format::kAnthropicMessages || images == 0 ||
-      images != ShownImages()) {
-    const Observation& first = observations_[masks.front().observation];
-    found += question.tokens_before[first.message] +
-             result(first).tokens_before - SavedBefore(first);
-  }
-  return std::min(last, found);
-}
-
-NaiveSession::Choice NaiveSession::BestSuffix(
-    const std::vector<Candidate>& candidates, const Question& question) const {
-  Choice best;
-  for (std::size_t begin = 0; begin < candidates.size(); ++begin) {
-    if (CutsBatch(candidates, begin)) continue;
-    Choice choice;
-    choice.reason = BreakReason::kPays;
-    choice.masks.assign(candidates.begin() + static_cast<std::ptrdiff_t>(begin),
-                        candidates.end());
-    std::int64_t saving = 0;
-    std::int64_t saving_in_last = 0;
-    for (const Candidate& mask : choice.masks) {
-      saving += mask.saving;
-      choice.rent += mask.rent;
-      if (Signed(observations_[mask.observation].message) <
-          last_->message_count) {
-        saving_in_last += mask.saving;
-      }
-    }
-    choice.price =
-        std::max<std::int64_t>(0, Found({}, question) - saving_in_last -
-                                      Found(choice.masks, question)) *
-        (question.prices.write - question.prices.read);
-    const std::int64_t percent = paid_break_count_ == 0
-                                     ? question.policy.first_break_percent
-                                     : question.policy.later_break_percent;
-    if (choice.rent * 100 < choice.price * percent) continue;
-    if (saving < question.policy.reclaim_tokens_min) continue;
-    if (best.masks.empty() ||
-        choice.rent - choice.price > best.rent - best.price) {
-      best = std::move(choice);
-    }
-  }
-  return best;
-}
-
-NaiveSession::Choice NaiveSession::ByMode(const Question& question) const {
-  const Policy& policy = question.policy;
-  Choice choice;
-  choice.masks = CandidatesUpTo(
-      OldCount(policy.keep_observations, policy.keep_turns, true), question);
-  choice.reason = BreakReason::kSchedule;
-  if (policy.mode == Mode::kAdaptive) {
-    if (!last_.has_value()) {
-      choice.reason = BreakReason::kCacheCold;
-    } else if (last_->model != question.request.model) {
-      choice.reason = BreakReason::kModelChanged;
-    } else if (!IsWarm(question)) {
-      choice.reason = BreakReason::kCacheCold;
-    } else {
-      return BestSuffix(choice.masks, question);
-    }
-  }
-  if (policy.mode == Mode::kBlock &&
-      Signed(choice.masks.size()) < policy.block_size) {
-    return {};
-  }
-  if (policy.mode == Mode::kThreshold) {
-    std::int64_t tokens = PromptTokens(question);
-    if (tokens <= policy.threshold_tokens) return {};
-    std::size_t count = 0;
-    while (count < choice.masks.size() && (tokens > policy.low_water_tokens ||
-                                           CutsBatch(choice.masks, count))) {
-      tokens -= choice.masks[count++].saving;
-    }
-    choice.masks.resize(count);
-  }
-  std::int64_t saving = 0;
-  for (const Candidate& mask : choice.masks) saving += mask.saving;
-  if (saving == 0 || saving < policy.reclaim_tokens_min) return {};
-  return choice;
-}
-
-void NaiveSession::FitWindow(const Question& question, Choice& choice) const {
-  const Policy& policy = question.policy;
-  const std::int64_t most = PromptTokensMax(policy, question.prices);
-  const auto tokens = [&](const std::vector<Candidate>& masks) {
-    std::int64_t left = PromptTokens(question);
-    for (const Candidate& mask : masks) left -= mask.saving;
-    return left;
-  };
-  if (tokens(choice.masks) <= most) return;
-  std::size_t end = OldCount(policy.keep_observations, policy.keep_turns, true);
-  const std::size_t floor = OldCount(kKeepObservationsMin, 0, false);
-  std::vector<Candidate> forced = CandidatesUpTo(end, question);
-  while (tokens(forced) > most - most / 6 && end < floor) {
-    ++end;
-    while (end < floor && CameTogether(end - 1, end)) ++end;
-    forced = CandidatesUpTo(end, question);
-  }
-  if (forced.size() == choice.masks.size()) return;
-  choice = {.reason = BreakReason::kWindow,
-            .masks = std::move(forced),
-            .price = 0,
-            .rent = 0};
-}
-
-ViewServed NaiveSession::Plan(const Policy& policy, const ModelPrices& prices,
-                              const ViewRequest& request) const {
-  ViewServed view;
-  view.time = request.now;
-  view.model = request.model;
-  view.message_count = Signed(messages_.size());
-  view.is_new_call =
-      !last_.has_value() || last_->message_count != view.message_count;
-  view.read_price = view.is_new_call ? prices.read : 0;
-  view.preamble_tokens = request.preamble_tokens;
-  const Question question = {.policy = policy,
-                             .prices = prices,
-                             .request = request,
-                             .read_price = view.read_price,
-                             .tokens_before = TokensBefore()};
-  view.eligible_count =
-      Signed(OldCount(policy.keep_observations, policy.keep_turns, true));
-  for (const Call& call : calls_) {
-    view.eligible_count = std::max(view.eligible_count, call.eligible_count);
-  }
-
-  Choice choice;
-  if (policy.mode != Mode::kOff) {
-    choice = ByMode(question);
-    FitWindow(question, choice);
-  }
-  view.break_reason = choice.reason;
-  view.break_price = choice.price;
-  view.break_rent = choice.rent;
-  std::int64_t saving = 0;
-  for (Candidate& mask : choice.masks) {
-    const Observation& observation = observations_[mask.observation];
-    saving += mask.saving;
-    view.masks.push_back({.sequence = Signed(observation.message),
-                          .index = Signed(observation.index),
-                          .placeholder = mask.placeholder});
-  }
-
-  for (const ParsedMessage& message : parsed_) {
-    view.raw_tokens += message.tokens;
-  }
-  view.view_tokens = view.raw_tokens;
-  view.view_tokens.observations -=
-      view.raw_tokens.total() - question.tokens_before.back() + saving;
-  const std::int64_t raw = request.preamble_tokens + view.raw_tokens.total();
-  const std::int64_t shown = request.preamble_tokens + view.view_tokens.total();
-  if (IsWarm(question)) {
-    view.raw_call.read = std::min(raw, last_->raw_call.total());
-    view.view_call.read = std::min(shown, Found(choice.masks, question));
-  }
-  view.raw_call.written = raw - view.raw_call.read;
-  view.view_call.written = shown - view.view_call.read;
-  view.raw_cost =
-      view.raw_call.read * prices.read + view.raw_call.written * prices.write;
-  view.view_cost =
-      view.view_call.read * prices.read + view.view_call.written * prices.write;
-  if (last_.has_value()) {
-    for (std::size_t m = static_cast<std::size_t>(last_->message_count);
-         m < parsed_.size(); ++m) {
-      if (parsed_[m].role != Role::kAssistant) continue;
-      view.output_tokens += parsed_[m].tokens.total();
-    }
-    view.output_cost = view.output_tokens * prices.output;
-  }
-  return view;
-}
-
-std::int64_t NaiveSession::Frontier(const Policy& policy,
-                                    const ModelPrices& prices) const {
-  if (policy.mode != Mode::kOff) {
-    for (std::size_t i = 0; i < observations_.size(); ++i) {
-      if (MaskOf(i, policy, prices).has_value()) {
-        return Signed(observations_[i].message);
-      }
-    }
-  }
-  return Signed(messages_.size());
 }
 
 }  // namespace clerestory

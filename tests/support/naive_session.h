@@ -61,6 +61,13 @@ class NaiveSession {
     std::int64_t turn = 0;
     std::optional<std::size_t> answer = std::nullopt;  // The first observation.
   };
+  // The reasoning of a message.
+  struct Thought {
+    std::size_t message = 0;
+    std::int64_t turn = 0;
+    bool is_stale = false;
+    bool is_stripped = false;
+  };
   struct Candidate {
     std::size_t observation = 0;
     std::string placeholder;
@@ -76,6 +83,7 @@ class NaiveSession {
     std::vector<Candidate> masks;
     PicoUsd price = 0;
     PicoUsd rent = 0;
+    std::optional<std::size_t> strip_from = std::nullopt;
   };
   // What Plan asks for at every turn.
   struct Question {
@@ -119,12 +127,17 @@ class NaiveSession {
   Choice BestSuffix(const std::vector<Candidate>& candidates,
                     const Question& question) const;
   void FitWindow(const Question& question, Choice& choice) const;
+  // Whether the model may still need what it thought in the last turn.
+  bool IsMidTurn() const;
+  void Strip(const Question& question, Choice& choice) const;
+  std::int64_t ThoughtTokens(std::size_t message) const;
 
   Format format_;
   const TokenCounter& counter_;
   std::vector<std::string> messages_;
   std::vector<ParsedMessage> parsed_;
   std::vector<Observation> observations_;
+  std::vector<Thought> thoughts_;
   std::vector<MadeCall> made_calls_;
   std::int64_t turn_count_ = 0;
   std::vector<Call> calls_;

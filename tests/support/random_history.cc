@@ -207,7 +207,7 @@ void RandomHistory::AddUserParts(std::vector<std::string> parts,
 
 void RandomHistory::AddAssistant(const std::vector<RandomCall>& calls,
                                  std::vector<std::string>& messages) {
-  const std::string text =
+  std::string text =
       calls.empty() || random_.OneIn(2) ? "x" + Text(random_.Size(300)) : "";
   std::vector<CallSpec> specs;
   for (const RandomCall& call : calls) {
@@ -216,7 +216,12 @@ void RandomHistory::AddAssistant(const std::vector<RandomCall>& calls,
                      .arguments = absl::StrCat(
                          R"({"path":"x)", Text(random_.Size(100)), R"("})")});
   }
-  const bool thinks = options_.has_thinking && random_.OneIn(5);
+  const bool thinks =
+      options_.has_thinking && random_.OneIn(options_.thinking_one_in);
+  if (thinks && options_.has_lone_thinking && calls.empty() &&
+      random_.OneIn(2)) {
+    text.clear();
+  }
   if (options_.format == Format::kOpenaiResponses) {
     AddItems(calls, text, specs, thinks, messages);
     return;
@@ -230,7 +235,7 @@ void RandomHistory::AddAssistant(const std::vector<RandomCall>& calls,
     messages.push_back(AssistantMessage(options_.format, text, specs));
     return;
   }
-  std::vector<std::string> blocks = {ThinkingBlock()};
+  std::vector<std::string> blocks = {Thinking()};
   if (!text.empty()) blocks.push_back(TextBlock(text));
   for (const CallSpec& call : specs) {
     blocks.push_back(absl::StrCat(R"({"type":"tool_use","id":")", call.id,
@@ -238,6 +243,20 @@ void RandomHistory::AddAssistant(const std::vector<RandomCall>& calls,
                                   "}"));
   }
   messages.push_back(AnthropicAssistant(blocks));
+}
+
+std::string RandomHistory::Thinking() {
+  const std::int64_t n = item_count_++;
+  if (is_converse()) {
+    return absl::StrCat(R"({"reasoningContent":{"reasoningText":)",
+                        R"({"text":"hm","signature":"Eq)", n, R"("}}})");
+  }
+  if (n % 4 == 3) {
+    return absl::StrCat(R"({"type":"redacted_thinking","data":"Eq)", n,
+                        R"("})");
+  }
+  return absl::StrCat(R"({"type":"thinking","thinking":"hm","signature":"Eq)",
+                      n, R"("})");
 }
 
 RandomHistory::RandomCall RandomHistory::NewCall(std::int64_t index) {

@@ -237,9 +237,8 @@ std::string RandomHistory::PartsOf(const std::string& text,
                                    bool thinks) {
   std::vector<std::string> parts;
   if (thinks) {
-    parts.emplace_back(is_gemini() ? R"({"thought":true,"text":"hm"})"
-                                   : R"({"reasoningContent":{"reasoningText":)"
-                                     R"({"text":"hm","signature":"Eq"}}})");
+    parts.push_back(is_gemini() ? R"({"thought":true,"text":"hm"})"
+                                : Thinking());
   }
   if (!text.empty()) {
     parts.push_back(absl::StrCat(R"({"text":)", Literal(text), "}"));

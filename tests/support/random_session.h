@@ -39,6 +39,10 @@ struct RandomHistoryOptions {
   bool is_valid = true;
   bool has_images = false;
   bool has_thinking = false;
+  // One assistant message in so many thinks, if any does.
+  std::int64_t thinking_one_in = 5;
+  // Whether one may consist of nothing else.
+  bool has_lone_thinking = false;
   // Whether there are blocks and fields that nobody knows.
   bool has_unknown = true;
   // The most characters of a result.
@@ -70,6 +74,8 @@ class RandomHistory {
   std::string Finish(std::string message);
 
   std::string Content();
+  // Reasoning, each with a signature of its own.
+  std::string Thinking();
   std::string Part(absl::string_view text);
   std::string Image();
   std::string MediaPart();

@@ -54,6 +54,7 @@ std::vector<Record> FullRecords() {
   view.masks = {
       {.sequence = 2, .index = 1, .placeholder = "[masked: 3 lines]"},
       {.sequence = 4, .index = 0, .placeholder = std::string("\0\xff\n", 3)}};
+  view.strip_from = 3;
   view.preamble_tokens = 6000;
   view.raw_tokens = {
       .user = 1, .assistant = 2, .calls = 3, .observations = 1LL << 40};

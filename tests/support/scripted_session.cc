@@ -203,7 +203,9 @@ std::string SessionText(const Session& session) {
       " price sum ", session.read_price_sum(), " eligible ",
       session.eligible_count(), " candidates ",
       absl::StrJoin(session.candidates(), " "), " thinking ",
-      session.last_thinking(), " images ", session.view_image_count(),
+      session.last_thinking(), " ", session.stripped_tokens(), " ",
+      session.stale_from().value_or(-1), " ", session.StripSaving(0), " ",
+      session.LostReasoning(0), " images ", session.view_image_count(),
       " outcome ", static_cast<int>(session.header().outcome), " ",
       session.header().close_time, "\n");
   if (session.last_view().has_value()) {

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "server/formats/format.h"
 #include "server/model/message.h"
+#include "server/model/record.h"
 #include "server/view/session.h"
 #include "server/view/view.h"
 #include "tests/support/scripted_session.h"
@@ -39,7 +40,13 @@ std::vector<std::string> IdsOf(const FormatAdapter& adapter,
   return ids;
 }
 
+// Whether something of `message` is masked or left out.
 bool HasMask(const Session& session, const SessionMessage& message) {
+  for (std::size_t i = 0; i < message.reasoning_count; ++i) {
+    if (session.reasoning()[message.first_reasoning + i].is_stripped) {
+      return true;
+    }
+  }
   for (std::size_t i = 0; i < message.observation_count; ++i) {
     if (session.observations()[message.first_observation + i]
             .placeholder.has_value()) {
@@ -90,7 +97,7 @@ void ServedViews::CheckPrefix(const View& served,
                               const std::vector<std::string>& view) const {
   const auto first_change = static_cast<std::size_t>(served.first_change);
   const std::size_t stable = std::min(first_change, last_.size());
-  if (served.decision.masks.empty()) {
+  if (served.decision.break_reason == BreakReason::kNone) {
     EXPECT_EQ(stable, last_.size());
   }
   EXPECT_EQ(static_cast<std::size_t>(served.stable.message_count), stable);

@@ -22,9 +22,8 @@ namespace clerestory {
 // - it is valid if the history is;
 // - it begins with the bytes of the view before, up to its first change;
 // - what was masked stays so, with the same text;
-// - a message with nothing masked in it has the bytes of the history, and so
-// has
-//   one of the assistant whose arguments are not masked.
+// - a message has the bytes of the history if nothing in it is masked, be it
+//   arguments, and no reasoning of it is left out.
 class ServedViews {
  public:
   // `session` must outlive it.
