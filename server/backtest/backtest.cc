@@ -169,9 +169,10 @@ absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
       input, policy, session, [&](ViewServed view, std::int64_t output_tokens) {
         BacktestCall call;
         call.output_tokens = output_tokens;
-        call.cost =
-            view.view_cost +
-            output_tokens * BuiltInPrices().Of(view.model, view.time).output;
+        const TokenRates rates =
+            RatesFor(BuiltInPrices().Of(view.model, view.time),
+                     view.view_call.total(), false);
+        call.cost = view.view_cost + output_tokens * rates.output;
         result.cost += call.cost;
         result.input.read += view.view_call.read;
         result.input.written += view.view_call.written;

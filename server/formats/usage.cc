@@ -181,6 +181,11 @@ absl::StatusOr<Usage> OpenaiUsage(const Part& part, const OpenaiNames& names) {
       const Part details, PartAt(part, absl::StrCat(names.input, "_details")));
   CLERESTORY_ASSIGN_OR_RETURN(usage.cache_read,
                               CountAt(details, "cached_tokens"));
+  if (!usage.cache_read.has_value()) {
+    // Where Anthropic's endpoint for OpenAI's clients has it.
+    CLERESTORY_ASSIGN_OR_RETURN(usage.cache_read,
+                                CountAt(part, "cached_tokens"));
+  }
   CLERESTORY_ASSIGN_OR_RETURN(usage.cache_write,
                               CountAt(details, "cache_write_tokens"));
   CLERESTORY_ASSIGN_OR_RETURN(usage.input_uncached,
@@ -192,7 +197,8 @@ absl::StatusOr<Usage> OpenaiUsage(const Part& part, const OpenaiNames& names) {
   return usage;
 }
 
-// --- Gemini (python-genai, types.py, usageMetadata, 2026-08) -----------------
+// --- Gemini (python-genai, types.py, usageMetadata, and
+// _gaos/types/interactions/usage.py, 2026-08) ---------------------------------
 
 // The count `camel`, or `snake` as the client library spells it.
 absl::StatusOr<Count> CountAtEither(const Part& part, absl::string_view camel,
@@ -200,9 +206,37 @@ absl::StatusOr<Count> CountAtEither(const Part& part, absl::string_view camel,
   return CountAt(part, IsAbsent(part.object[camel]) ? snake : camel);
 }
 
+// The same counts as the Interactions API calls them.
+constexpr absl::string_view kInteractionsInput = "total_input_tokens";
+constexpr absl::string_view kInteractionsOutput = "total_output_tokens";
+
+bool IsOfInteractions(const Part& part) {
+  return !IsAbsent(part.object[kInteractionsInput]) ||
+         !IsAbsent(part.object[kInteractionsOutput]);
+}
+
+absl::StatusOr<Usage> InteractionsUsage(const Part& part) {
+  Usage usage;
+  CLERESTORY_ASSIGN_OR_RETURN(const Count input,
+                              CountAt(part, kInteractionsInput));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.cache_read,
+                              CountAt(part, "total_cached_tokens"));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.input_uncached,
+                              Uncached(part, kInteractionsInput, input, usage));
+  CLERESTORY_ASSIGN_OR_RETURN(const Count output,
+                              CountAt(part, kInteractionsOutput));
+  CLERESTORY_ASSIGN_OR_RETURN(usage.reasoning,
+                              CountAt(part, "total_thought_tokens"));
+  usage.output = Sum(output, usage.reasoning);
+  CLERESTORY_RETURN_IF_ERROR(CheckCount(
+      usage.output, absl::StrCat(part.path, ".", kInteractionsOutput)));
+  return usage;
+}
+
 // The prompt holds what was cached and not what tools brought; the candidates
 // leave out the thoughts.
 absl::StatusOr<Usage> GeminiUsage(const Part& part) {
+  if (IsOfInteractions(part)) return InteractionsUsage(part);
   Usage usage;
   CLERESTORY_ASSIGN_OR_RETURN(
       const Count prompt,
@@ -232,6 +266,29 @@ absl::StatusOr<Usage> GeminiUsage(const Part& part) {
 
 // --- Bedrock (botocore, bedrock-runtime, TokenUsage, 2026-08) ----------------
 
+// What was written by the lives of the cache, where their sum is not told.
+absl::StatusOr<Count> CacheDetails(const Part& part) {
+  const json::Value details = part.object["cacheDetails"];
+  if (IsAbsent(details)) return Count();
+  const std::string path = absl::StrCat(part.path, ".cacheDetails");
+  if (!details.is_array()) return InvalidUsage(path, "expected an array");
+  Count sum;
+  std::size_t index = 0;
+  for (const json::Value& detail : details.children()) {
+    const Part child{.object = detail,
+                     .path = absl::StrCat(path, "[", index, "]")};
+    if (!detail.is_object()) {
+      return InvalidUsage(child.path, "expected an object");
+    }
+    CLERESTORY_ASSIGN_OR_RETURN(const Count count,
+                                CountAt(child, "inputTokens"));
+    sum = Sum(sum, count);
+    CLERESTORY_RETURN_IF_ERROR(CheckCount(sum, path));
+    ++index;
+  }
+  return sum;
+}
+
 // The input leaves out what was cached, as Anthropic's does.
 absl::StatusOr<Usage> BedrockUsage(const Part& part) {
   Usage usage;
@@ -241,6 +298,9 @@ absl::StatusOr<Usage> BedrockUsage(const Part& part) {
                               CountAt(part, "cacheReadInputTokens"));
   CLERESTORY_ASSIGN_OR_RETURN(usage.cache_write,
                               CountAt(part, "cacheWriteInputTokens"));
+  if (!usage.cache_write.has_value()) {
+    CLERESTORY_ASSIGN_OR_RETURN(usage.cache_write, CacheDetails(part));
+  }
   CLERESTORY_ASSIGN_OR_RETURN(usage.output, CountAt(part, "outputTokens"));
   return usage;
 }

@@ -17,7 +17,9 @@ namespace clerestory {
 // and Bedrock's input tokens leave out what was cached, OpenAI's and Gemini's
 // hold it; Gemini's answer leaves out the thoughts. Where Anthropic gives
 // `iterations`, they are summed, since the totals beside them leave out
-// compaction.
+// compaction. Where Anthropic or Bedrock tell what was written only by the
+// lives of the cache, that is summed too. Gemini's usage may be that of its
+// Interactions API, and OpenAI's that of Anthropic's endpoint for its clients.
 //
 // What is absent or null stays absent. Unknown fields are passed over.
 //

@@ -203,6 +203,62 @@ TEST(UsageTest, ReadsGeminis) {
       "usage.candidatesTokenCount");
 }
 
+TEST(UsageTest, ReadsThatOfGeminisInteractions) {
+  EXPECT_EQ(Parse(Format::kGemini,
+                  R"({"total_input_tokens":100,"total_cached_tokens":70,)"
+                  R"("total_output_tokens":9,"total_thought_tokens":4,)"
+                  R"("total_tokens":113})"),
+            UsageOf(30, 70, -1, 13, 4));
+  EXPECT_EQ(Parse(Format::kGemini, R"({"total_input_tokens":8})"),
+            UsageOf(8, -1, -1, -1, -1));
+  EXPECT_EQ(FieldOf(Format::kGemini,
+                    R"({"total_input_tokens":1,"total_cached_tokens":2})"),
+            "usage.total_input_tokens");
+  EXPECT_EQ(FieldOf(Format::kGemini,
+                    R"({"total_output_tokens":1,"total_thought_tokens":-1})"),
+            "usage.total_thought_tokens");
+  EXPECT_EQ(FieldOf(Format::kGemini,
+                    absl::StrCat(R"({"total_output_tokens":)", kTokensMax,
+                                 R"(,"total_thought_tokens":1})")),
+            "usage.total_output_tokens");
+}
+
+TEST(UsageTest, ReadsThatOfAnthropicsEndpointForOpenaisClients) {
+  EXPECT_EQ(Openai(R"({"prompt_tokens":100,"cached_tokens":60,)"
+                   R"("completion_tokens":5})"),
+            UsageOf(40, 60, -1, 5, -1));
+  // The details count where both are there.
+  EXPECT_EQ(Openai(R"({"prompt_tokens":100,"cached_tokens":60,)"
+                   R"("prompt_tokens_details":{"cached_tokens":0}})"),
+            UsageOf(100, 0, -1, -1, -1));
+  EXPECT_EQ(
+      FieldOf(Format::kOpenaiChat, R"({"prompt_tokens":1,"cached_tokens":2})"),
+      "usage.prompt_tokens");
+  EXPECT_EQ(FieldOf(Format::kOpenaiChat, R"({"cached_tokens":-2})"),
+            "usage.cached_tokens");
+}
+
+TEST(UsageTest, AddsBedrocksWritesWhereOnlyTheirPartsAreGiven) {
+  const auto with = [](absl::string_view details) {
+    return absl::StrCat(R"({"inputTokens":1,"cacheDetails":)", details, "}");
+  };
+  constexpr Format kBedrock = Format::kBedrockConverse;
+  EXPECT_EQ(Parse(kBedrock, with(R"([{"ttl":"5m","inputTokens":10},)"
+                                 R"({"ttl":"1h","inputTokens":30}])")),
+            UsageOf(1, -1, 40, -1, -1));
+  for (const absl::string_view none : {"[]", "null", "[{}]"}) {
+    EXPECT_EQ(Parse(kBedrock, with(none)), UsageOf(1, -1, -1, -1, -1)) << none;
+  }
+  EXPECT_EQ(FieldOf(kBedrock, with("7")), "usage.cacheDetails");
+  EXPECT_EQ(FieldOf(kBedrock, with("[{},7]")), "usage.cacheDetails[1]");
+  EXPECT_EQ(FieldOf(kBedrock, with(R"([{"inputTokens":-1}])")),
+            "usage.cacheDetails[0].inputTokens");
+  EXPECT_EQ(FieldOf(kBedrock,
+                    with(absl::StrCat(R"([{"inputTokens":1},{"inputTokens":)",
+                                      kTokensMax, "}]"))),
+            "usage.cacheDetails");
+}
+
 TEST(UsageTest, ReadsBedrocks) {
   EXPECT_EQ(Parse(Format::kBedrockConverse,
                   R"({"inputTokens":20,"cacheReadInputTokens":70,)"
