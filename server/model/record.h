@@ -127,11 +127,15 @@ struct ViewServed {
   std::string preamble_digest;
   // From when on the life of what is cached runs.
   TimeMicros cache_time = 0;
+  // What a token of the estimates below was taken for, in millionths of one of
+  // the provider's; 0 if nothing had been learned of it yet, which is one.
+  std::int64_t token_scale_ppm = 0;
 
   // What was estimated of this call, for the ledger.
   std::int64_t preamble_tokens = 0;
   StageTokens raw_tokens;
   StageTokens view_tokens;
+  // In tokens of the provider, as far as they are known.
   CallTokens raw_call;  // As if nothing had ever been masked.
   CallTokens view_call;
   PicoUsd raw_cost = 0;

@@ -216,6 +216,7 @@ void ToStored(const ViewServed& from, pb::Record& record) {
   to.set_output_cost_pico_usd(from.output_cost);
   to.set_preamble_digest(from.preamble_digest);
   to.set_cache_time_micros(from.cache_time);
+  to.set_token_scale_ppm(from.token_scale_ppm);
   ToStored(from.every_turn_call, *to.mutable_every_turn_call());
   to.set_every_turn_saving(from.every_turn_saving);
   to.set_every_turn_cost_pico_usd(from.every_turn_cost);
@@ -254,6 +255,7 @@ std::optional<ViewServed> FromStored(const pb::ViewServed& from) {
   // Records of before it was noted.
   to.cache_time =
       from.cache_time_micros() == 0 ? to.time : from.cache_time_micros();
+  to.token_scale_ppm = from.token_scale_ppm();
   to.every_turn_call = FromStored(from.every_turn_call());
   to.every_turn_saving = from.every_turn_saving();
   to.every_turn_cost = from.every_turn_cost_pico_usd();

@@ -82,6 +82,18 @@ void Cache::Report(const UsageReported& report, const ViewServed& view) {
   }
 }
 
+void Cache::Rebase(const std::string& model, std::int64_t view_tokens,
+                   std::int64_t raw_tokens, std::int64_t every_turn_tokens) {
+  const auto found = prompts_.find(model);
+  if (found == prompts_.end()) return;
+  const auto set = [](std::int64_t tokens, std::int64_t& held) {
+    if (held > 0) held = tokens;
+  };
+  set(view_tokens, found->second.view_tokens);
+  set(raw_tokens, found->second.raw_tokens);
+  set(every_turn_tokens, found->second.every_turn_tokens);
+}
+
 const CachedPrompt* Cache::Find(const std::string& model) const {
   const auto found = prompts_.find(model);
   return found == prompts_.end() ? nullptr : &found->second;

@@ -58,6 +58,11 @@ class Cache {
   // about another model tells nothing.
   void Report(const UsageReported& report, const ViewServed& view);
 
+  // Takes over how many tokens the last prompt of `model` really had, and would
+  // have had. What is not held stays so.
+  void Rebase(const std::string& model, std::int64_t view_tokens,
+              std::int64_t raw_tokens, std::int64_t every_turn_tokens);
+
   // What is held for `model`, whether it still lives or not; null if it was
   // never called.
   const CachedPrompt* Find(const std::string& model) const;

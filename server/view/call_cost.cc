@@ -62,7 +62,8 @@ TimeMicros CallCost::cache_time() const {
 }
 
 std::int64_t CallCost::PromptTokens(std::int64_t message_tokens) const {
-  return request_.preamble_tokens + message_tokens;
+  return session_.PromptTokens(message_tokens, request_.preamble_tokens,
+                               request_.token_scale_ppm);
 }
 
 TokenRates CallCost::RatesOf(std::int64_t prompt_tokens) const {

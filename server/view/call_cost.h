@@ -27,6 +27,9 @@ struct ViewRequest {
   // "" if the client does not say.
   std::int64_t preamble_tokens = 0;
   std::string preamble_digest = {};
+  // What has been learned of the tenant and the model
+  // (TokenCalibration::scale_ppm); 0 if nothing has.
+  std::int64_t token_scale_ppm = 0;
 };
 
 // A break, as far as its price depends on it.
@@ -43,7 +46,8 @@ struct BreakSize {
 
 // What the next call of `session` would cost, with a break or without one.
 // Tokens of messages are those of the session's estimates, without the
-// preamble; tokens of a prompt have it.
+// preamble; tokens of a prompt have it, and are those of the provider as far as
+// its reports let them be foreseen.
 //
 // Pure; what it is made of must outlive it and stay as it is.
 class CallCost {

@@ -340,6 +340,7 @@ class Planner {
   // What the provider's cache does with the call, and what that costs.
   void Price(ViewServed& record) const {
     record.preamble_digest = request_.preamble_digest;
+    record.token_scale_ppm = request_.token_scale_ppm;
     record.cache_time = cost_.cache_time();
     std::int64_t found = cost_.cached_view_tokens();
     if (!masks_.empty() || strip_from_.has_value()) {

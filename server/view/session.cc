@@ -94,15 +94,6 @@ std::int64_t ArgumentsSaving(absl::string_view before,
   return tokens(before) - tokens(arguments);
 }
 
-std::optional<std::int64_t> InputTokens(const Usage& usage) {
-  if (!usage.input_uncached.has_value() || !usage.cache_read.has_value()) {
-    return std::nullopt;
-  }
-  // A provider without a fee for it does not say what it wrote.
-  return SaturatingAdd(SaturatingAdd(*usage.input_uncached, *usage.cache_read),
-                       usage.cache_write.value_or(0));
-}
-
 void AddUsage(const Usage& part, Usage& sum) {
   AddIfPresent(part.input_uncached, sum.input_uncached);
   AddIfPresent(part.cache_read, sum.cache_read);
@@ -148,6 +139,9 @@ void Session::Apply(const ViewServed& record) {
   const std::int64_t view_change = ViewChange(record);
   const std::int64_t every_turn_change = EveryTurnChange(record);
   const PicoUsd read_price_sum = read_price_sum_;
+  if (last_view_.has_value() && last_view_->model != record.model) {
+    anchor_.BreakSamples();
+  }
   if (record.is_new_call) {
     AdvanceEligible(record);
     ++ledger_.call_count;
@@ -201,7 +195,8 @@ std::int64_t Session::ViewChange(const ViewServed& record) const {
   if (record.masks.empty() && !record.strip_from.has_value()) {
     return std::numeric_limits<std::int64_t>::max();
   }
-  return record.preamble_tokens + ViewTokens(FirstChange(record));
+  return PromptTokens(ViewTokens(FirstChange(record)), record.preamble_tokens,
+                      record.token_scale_ppm);
 }
 
 std::int64_t Session::EveryTurnChange(const ViewServed& record) const {
@@ -211,30 +206,57 @@ std::int64_t Session::EveryTurnChange(const ViewServed& record) const {
   }
   const Observation& first =
       observations_[static_cast<std::size_t>(eligible_count_)];
-  return record.preamble_tokens + first.raw_tokens_before - every_turn_saving_;
+  return PromptTokens(first.raw_tokens_before - every_turn_saving_,
+                      record.preamble_tokens, record.token_scale_ppm);
 }
 
-void Session::Apply(const UsageReported& record) {
+std::optional<CalibrationSample> Session::Apply(const UsageReported& record) {
   ++ledger_.usage_count;
   AddUsage(record.usage, ledger_.usage);
   ledger_.usage_cost =
       SaturatingAdd(ledger_.usage_cost, record.cost.value_or(0));
-  if (last_view_.has_value()) {
-    cache_.Report(record, *last_view_);
-    Compare(record);
-  }
   last_usage_ = record.usage;
   ++version_;
+  if (!last_view_.has_value() || record.model != last_view_->model) {
+    return std::nullopt;
+  }
+  std::optional<CalibrationSample> sample;
+  if (const auto reported = ReportedPromptTokens(record.usage)) {
+    Compare(*reported);
+    const SessionAnchor::Outcome outcome = anchor_.Report(
+        *reported, {.message_tokens = last_view_->view_tokens.total(),
+                    .preamble_tokens = last_view_->preamble_tokens});
+    sample = outcome.sample;
+    if (outcome.verdict == ReportVerdict::kBelieved) RebaseCache();
+  }
+  cache_.Report(record, *last_view_);
+  return sample;
 }
 
-void Session::Compare(const UsageReported& record) {
-  const std::optional<std::int64_t> reported = InputTokens(record.usage);
-  if (!reported.has_value() || record.model != last_view_->model) return;
+std::int64_t Session::PromptTokens(std::int64_t message_tokens,
+                                   std::int64_t preamble_tokens,
+                                   std::int64_t token_scale_ppm) const {
+  return anchor_.Predict(
+      {.message_tokens = message_tokens, .preamble_tokens = preamble_tokens},
+      token_scale_ppm == 0 ? kScaleOne : token_scale_ppm);
+}
+
+void Session::RebaseCache() {
+  const auto tokens = [&](std::int64_t message_tokens) {
+    return PromptTokens(message_tokens, last_view_->preamble_tokens,
+                        last_view_->token_scale_ppm);
+  };
+  const std::int64_t raw = last_view_->raw_tokens.total();
+  cache_.Rebase(last_view_->model, tokens(last_view_->view_tokens.total()),
+                tokens(raw), tokens(raw - last_view_->every_turn_saving));
+}
+
+void Session::Compare(std::int64_t reported) {
   const std::int64_t estimated = last_view_->view_call.total();
   ++ledger_.compared_count;
   Add(estimated, ledger_.estimated_tokens);
-  Add(*reported, ledger_.reported_tokens);
-  Add(std::max(estimated, *reported) - std::min(estimated, *reported),
+  Add(reported, ledger_.reported_tokens);
+  Add(std::max(estimated, reported) - std::min(estimated, reported),
       ledger_.error_tokens);
 }
 

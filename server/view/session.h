@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "server/base/digest.h"
 #include "server/base/time.h"
+#include "server/cost/calibration.h"
 #include "server/formats/format.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
@@ -224,7 +225,9 @@ class Session {
 
   // Takes over any record that is not a message.
   void Apply(const ViewServed& record);
-  void Apply(const UsageReported& record);
+  // Returns what the scale of the tenant and the model can learn from it, if
+  // anything.
+  std::optional<CalibrationSample> Apply(const UsageReported& record);
   void Apply(const SessionClosed& record);
 
   // Takes over a stored record. DATA_LOSS with kRecordCorrupt if it cannot
@@ -284,6 +287,11 @@ class Session {
   const std::vector<std::size_t>& copied() const { return copied_; }
   // What its providers' caches hold of it.
   const Cache& cache() const { return cache_; }
+  // What its provider will count for messages of `message_tokens` by estimate
+  // behind a preamble of `preamble_tokens` (SessionAnchor::Predict).
+  std::int64_t PromptTokens(std::int64_t message_tokens,
+                            std::int64_t preamble_tokens,
+                            std::int64_t token_scale_ppm) const;
   // What masking in every turn would have saved of the messages so far.
   std::int64_t every_turn_saving() const { return every_turn_saving_; }
   // Sequence of the last message of which the view shows signed reasoning; -1
@@ -375,7 +383,9 @@ class Session {
   std::int64_t EveryTurnChange(const ViewServed& record) const;
   void NoteBreak(const ViewServed& record, PicoUsd read_price_sum);
   // Adds what was reported of the last view to the ledger.
-  void Compare(const UsageReported& record);
+  void Compare(std::int64_t reported);
+  // Sets what the caches hold of the last view to what is known of it now.
+  void RebaseCache();
 
   SessionHeader header_;
   const TokenCounter& counter_;
@@ -419,6 +429,7 @@ class Session {
   std::unordered_map<std::string, std::size_t> last_of_call_;
   std::vector<std::size_t> copied_;
   Cache cache_;
+  SessionAnchor anchor_;
   std::int64_t every_turn_saving_ = 0;
   std::int64_t last_thinking_ = -1;
   // The message of the last reasoning that cannot be left out; -1 if there is
@@ -434,9 +445,6 @@ class Session {
 std::int64_t ArgumentsSaving(absl::string_view before,
                              absl::string_view arguments,
                              const TokenCounter& counter);
-
-// All input tokens that `usage` reports; nothing if it leaves some out.
-std::optional<std::int64_t> InputTokens(const Usage& usage);
 
 // Adds what `part` reports to `sum`; a class that is absent in both stays so.
 void AddUsage(const Usage& part, Usage& sum);

@@ -66,6 +66,7 @@ std::vector<Record> FullRecords() {
   view.output_tokens = 15;
   view.output_cost = 16;
   view.preamble_digest = "of the preamble";
+  view.token_scale_ppm = 1'250'000;
   view.cache_time = 1'790'000'000'000'002;
   view.every_turn_call = {.read = 19, .written = 20, .uncached = 21};
   view.every_turn_saving = 22;
