@@ -14,8 +14,8 @@
 
 namespace clerestory {
 
-// Headers, records and documents of policies as the bytes that a store keeps. In every version, these
-// begin with
+// Headers, records and documents of policies as the bytes that a store keeps.
+// In every version, these begin with
 //
 //   1 byte   the format version
 //   4 bytes  the CRC-32 (zlib's) of that byte and of all that follows these
@@ -51,7 +51,6 @@ absl::StatusOr<SessionHeader> DecodeHeader(absl::string_view value,
 // as of DecodeHeader.
 absl::StatusOr<Record> DecodeRecord(absl::string_view value,
                                     const SessionKey& key, std::int64_t number);
-
 
 // Returns the document of `tenant`, which `value` encodes. Errors as of
 // DecodeHeader.

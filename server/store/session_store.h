@@ -108,8 +108,8 @@ class SessionStore {
   virtual absl::Status PutPolicy(const StoredPolicy& policy,
                                  const ExpectedEtag& expected) = 0;
 
-  // Returns the document of `tenant`. NOT_FOUND with kPolicyNotFound if there is
-  // none.
+  // Returns the document of `tenant`. NOT_FOUND with kPolicyNotFound if there
+  // is none.
   virtual absl::StatusOr<StoredPolicy> GetPolicy(
       absl::string_view tenant) const = 0;
 

@@ -38,8 +38,8 @@ absl::Status ListCorruptError(const SessionKey& last);
 // NOT_FOUND with kPolicyNotFound.
 absl::Status PolicyNotFoundError();
 
-// ABORTED with kPolicyConflict. `etag` is that of the document that is there, ""
-// if none is.
+// ABORTED with kPolicyConflict. `etag` is that of the document that is there,
+// "" if none is.
 absl::Status PolicyConflictError(absl::string_view etag);
 
 // DATA_LOSS with kRecordCorrupt and `policy` as the `record`, of no session.

@@ -28,9 +28,7 @@ const auto kConflict =
     FailsWith(absl::StatusCode::kAborted, Reason::kPolicyConflict);
 
 StoredPolicy PolicyOf(const std::string& tenant, const std::string& yaml) {
-  return {.tenant = tenant,
-          .yaml = yaml,
-          .update_time = 1'790'000'000'000'001};
+  return {.tenant = tenant, .yaml = yaml, .update_time = 1'790'000'000'000'001};
 }
 
 TEST_P(SessionStoreContract, ADocumentOfPoliciesComesBackByteForByte) {
@@ -78,17 +76,19 @@ TEST_P(SessionStoreContract, ADocumentIsReplacedOnlyWhereItIsTheExpectedOne) {
 }
 
 TEST_P(SessionStoreContract, DocumentsOfTenantsAreApart) {
-  const std::vector<std::string> tenants = {
-      std::string("\0", 1),    std::string("\0\xff", 2), "a",
-      std::string("a\0b", 3), "aa",                      "\xff"};
+  const std::vector<std::string> tenants = {std::string("\0", 1),
+                                            std::string("\0\xff", 2),
+                                            "a",
+                                            std::string("a\0b", 3),
+                                            "aa",
+                                            "\xff"};
   for (const std::string& tenant : {"aa", "a", "\xff"}) {
     ASSERT_THAT(store().PutPolicy(PolicyOf(tenant, tenant), ""), IsOk());
   }
   for (const std::string& tenant : tenants) {
-    ASSERT_THAT(
-        store().PutPolicy(PolicyOf(tenant, absl::StrCat("of ", tenant)),
-                          std::nullopt),
-        IsOk());
+    ASSERT_THAT(store().PutPolicy(PolicyOf(tenant, absl::StrCat("of ", tenant)),
+                                  std::nullopt),
+                IsOk());
   }
   EXPECT_EQ(*store().ListPolicyTenants(), tenants);
   ASSERT_THAT(store().DeletePolicy("a", std::nullopt), IsOk());
