@@ -3,33 +3,44 @@
 
 #include "server/policy/policy.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "server/base/check.h"
 #include "server/base/digest.h"
 #include "server/base/limits.h"
 #include "server/base/status.h"
 #include "server/base/utf8.h"
+#include "server/policy/presets.h"
+#include "server/policy/tool_glob.h"
 
 namespace clerestory {
 namespace {
 
-struct ModeRule {
+template <typename T>
+struct Word {
   absl::string_view name;
-  Mode mode = Mode::kOff;
+  T value = T();
 };
 
-constexpr ModeRule kModes[] = {
+constexpr Word<Mode> kModes[] = {
     {"off", Mode::kOff},
     {"adaptive", Mode::kAdaptive},
     {"block", Mode::kBlock},
@@ -37,20 +48,106 @@ constexpr ModeRule kModes[] = {
     {"every_turn", Mode::kEveryTurn},
     {"delegate", Mode::kDelegate},
 };
-
-struct ErrorName {
-  absl::string_view name;
-  ErrorRule rule = ErrorRule::kMask;
-};
-
-constexpr ErrorName kErrorRules[] = {
+constexpr Word<ErrorRule> kErrorRules[] = {
     {"keep", ErrorRule::kKeep},
     {"mask", ErrorRule::kMask},
     {"drop", ErrorRule::kDrop},
 };
+constexpr Word<DuplicateRule> kDuplicateRules[] = {
+    {"off", DuplicateRule::kOff},
+    {"identical", DuplicateRule::kIdentical},
+    {"superseded", DuplicateRule::kSuperseded},
+};
+constexpr Word<ThinkingRule> kThinkingRules[] = {
+    {"auto", ThinkingRule::kAuto},
+    {"strip", ThinkingRule::kStrip},
+    {"drop_block", ThinkingRule::kDropBlock},
+    {"avoid", ThinkingRule::kAvoid},
+};
+constexpr Word<CacheLife> kCacheLives[] = {
+    {"short", CacheLife::kShort},
+    {"long", CacheLife::kLong},
+};
 
-// The rule that the default one departs from, by its name in the literature.
-constexpr absl::string_view kRentOrBuy = "rent_or_buy";
+template <typename T>
+std::vector<absl::string_view> NamesOf(std::span<const Word<T>> words) {
+  std::vector<absl::string_view> names;
+  for (const Word<T>& word : words) names.push_back(word.name);
+  return names;
+}
+
+template <typename T>
+absl::Status SetWord(absl::string_view field, std::span<const Word<T>> words,
+                     absl::string_view value, T& target) {
+  for (const Word<T>& word : words) {
+    if (word.name != value) continue;
+    target = word.value;
+    return absl::OkStatus();
+  }
+  return FieldError(field,
+                    absl::StrCat("unknown value \"", value, "\"; use ",
+                                 absl::StrJoin(NamesOf<T>(words), ", ")));
+}
+
+template <typename T>
+std::string WordOf(std::span<const Word<T>> words, T value) {
+  for (const Word<T>& word : words) {
+    if (word.value == value) return std::string(word.name);
+  }
+  return "unknown";
+}
+
+// A field that is one of some words, whatever its type.
+struct WordField {
+  absl::string_view name;
+  absl::Status (*set)(absl::string_view value, Policy& policy) = nullptr;
+  std::string (*text)(const Policy& policy) = nullptr;
+  std::vector<absl::string_view> (*words)() = nullptr;
+};
+
+constexpr WordField kWordFields[] = {
+    {"mode",
+     [](absl::string_view value, Policy& policy) {
+       return SetWord<Mode>("mode", kModes, value, policy.mode);
+     },
+     [](const Policy& policy) { return WordOf<Mode>(kModes, policy.mode); },
+     [] { return NamesOf<Mode>(kModes); }},
+    {"errors",
+     [](absl::string_view value, Policy& policy) {
+       return SetWord<ErrorRule>("errors", kErrorRules, value, policy.errors);
+     },
+     [](const Policy& policy) {
+       return WordOf<ErrorRule>(kErrorRules, policy.errors);
+     },
+     [] { return NamesOf<ErrorRule>(kErrorRules); }},
+    {"duplicates",
+     [](absl::string_view value, Policy& policy) {
+       return SetWord<DuplicateRule>("duplicates", kDuplicateRules, value,
+                                     policy.duplicates);
+     },
+     [](const Policy& policy) {
+       return WordOf<DuplicateRule>(kDuplicateRules, policy.duplicates);
+     },
+     [] { return NamesOf<DuplicateRule>(kDuplicateRules); }},
+    {"thinking",
+     [](absl::string_view value, Policy& policy) {
+       return SetWord<ThinkingRule>("thinking", kThinkingRules, value,
+                                    policy.thinking);
+     },
+     [](const Policy& policy) {
+       return WordOf<ThinkingRule>(kThinkingRules, policy.thinking);
+     },
+     [] { return NamesOf<ThinkingRule>(kThinkingRules); }},
+    {"cache_life",
+     [](absl::string_view value, Policy& policy) {
+       return SetWord<CacheLife>("cache_life", kCacheLives, value,
+                                 policy.cache_life);
+     },
+     [](const Policy& policy) {
+       return WordOf<CacheLife>(kCacheLives, policy.cache_life);
+     },
+     [] { return NamesOf<CacheLife>(kCacheLives); }},
+};
 
 constexpr std::int64_t kCountMax = kSessionMessagesMax;
 
@@ -59,6 +156,8 @@ constexpr PolicyField kFields[] = {
      kCountMax, "newest observations that are never masked"},
     {"keep_turns", &Policy::keep_turns, 0, kCountMax,
      "newest turns of which no observation is masked"},
+    {"keep_tokens", &Policy::keep_tokens, 0, kTokensMax,
+     "tokens of the newest observations that are never masked"},
     {"reclaim_tokens_min", &Policy::reclaim_tokens_min, 0, kTokensMax,
      "fewest tokens that a break must remove"},
     {"first_break_percent", &Policy::first_break_percent, 1, 10'000,
@@ -75,6 +174,8 @@ constexpr PolicyField kFields[] = {
      "most tokens of a request; 0: the model's"},
     {"reserve_tokens", &Policy::reserve_tokens, 0, kTokensMax,
      "tokens kept free for the answer; 0: the model's answer limit"},
+    {"control_permille", &Policy::control_permille, 0, 1'000,
+     "thousandths of the sessions that are never masked, to compare with"},
     {"argument_tokens_min", &Policy::argument_tokens_min, 0, kTokensMax,
      "tokens from which a string in a masked call's arguments is masked; 0: "
      "none"},
@@ -83,109 +184,172 @@ constexpr PolicyField kFields[] = {
 struct TextField {
   absl::string_view name;
   std::string Policy::* member = nullptr;
+  // What stands for something in it.
+  absl::string_view parameters;
 };
 
 constexpr TextField kTextFields[] = {
-    {"placeholder", &Policy::placeholder},
-    {"error_placeholder", &Policy::error_placeholder},
-    {"argument_placeholder", &Policy::argument_placeholder},
+    {"placeholder", &Policy::placeholder, "{size} {tokens}"},
+    {"error_placeholder", &Policy::error_placeholder, "{size} {tokens}"},
+    {"argument_placeholder", &Policy::argument_placeholder, "{tokens}"},
 };
 constexpr std::size_t kTemplateBytesMax = 200;
 
-// Providers refuse text that is empty or blank, and all that is not UTF-8.
-absl::Status CheckTemplate(absl::string_view name, absl::string_view value) {
-  if (value.size() > kTemplateBytesMax ||
-      absl::StripAsciiWhitespace(value).empty()) {
-    return FieldError(name, absl::StrCat("expected 1 to ", kTemplateBytesMax,
-                                         " bytes, not all of them blank"));
+struct GlobField {
+  absl::string_view name;
+  std::vector<std::string> Policy::* member = nullptr;
+};
+
+constexpr GlobField kGlobFields[] = {
+    {"include", &Policy::include},
+    {"exclude", &Policy::exclude},
+};
+constexpr char kGlobSeparator = '|';
+
+constexpr std::size_t kFieldCount =
+    std::size(kWordFields) + std::size(kFields) + std::size(kTextFields) +
+    std::size(kGlobFields);
+
+constexpr std::array<absl::string_view, kFieldCount> MakeFieldNames() {
+  std::array<absl::string_view, kFieldCount> names;
+  std::size_t count = 0;
+  for (const WordField& field : kWordFields) names[count++] = field.name;
+  for (const PolicyField& field : kFields) names[count++] = field.name;
+  for (const TextField& field : kTextFields) names[count++] = field.name;
+  for (const GlobField& field : kGlobFields) names[count++] = field.name;
+  return names;
+}
+
+constexpr std::array<absl::string_view, kFieldCount> kFieldNames =
+    MakeFieldNames();
+
+bool IsNameCharacter(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
+
+// Refuses `{word}` that would be shown to models as it stands. Other braces may
+// be meant.
+absl::Status CheckParameters(const TextField& field, absl::string_view value) {
+  for (std::size_t open = value.find('{'); open != absl::string_view::npos;
+       open = value.find('{', open + 1)) {
+    std::size_t end = open + 1;
+    while (end < value.size() && IsNameCharacter(value[end])) ++end;
+    if (end == open + 1 || end == value.size() || value[end] != '}') continue;
+    const absl::string_view parameter = value.substr(open, end - open + 1);
+    if (absl::StrContains(field.parameters, parameter)) continue;
+    return FieldError(
+        field.name,
+        absl::StrCat("unknown ", parameter, "; use ",
+                     absl::StrReplaceAll(field.parameters, {{" ", ", "}})));
   }
-  if (!IsUtf8(value)) return FieldError(name, "not valid UTF-8");
   return absl::OkStatus();
 }
 
-absl::Status SetMode(absl::string_view value, Policy& policy) {
-  std::string known;
-  for (const ModeRule& rule : kModes) {
-    if (rule.name == value) {
-      policy.mode = rule.mode;
-      return absl::OkStatus();
-    }
-    absl::StrAppend(&known, known.empty() ? "" : ", ", rule.name);
+// Providers refuse text that is empty or blank, and all that is not UTF-8.
+absl::Status CheckTemplate(const TextField& field, absl::string_view value) {
+  if (value.size() > kTemplateBytesMax ||
+      absl::StripAsciiWhitespace(value).empty()) {
+    return FieldError(field.name,
+                      absl::StrCat("expected 1 to ", kTemplateBytesMax,
+                                   " bytes, not all of them blank"));
   }
-  return FieldError("mode",
-                    absl::StrCat("unknown value \"", value, "\"; use ", known));
+  if (!IsUtf8(value)) return FieldError(field.name, "not valid UTF-8");
+  return CheckParameters(field, value);
 }
 
-absl::Status SetErrorRule(absl::string_view value, Policy& policy) {
-  for (const ErrorName& rule : kErrorRules) {
-    if (rule.name != value) continue;
-    policy.errors = rule.rule;
-    return absl::OkStatus();
+absl::Status SetNumber(const PolicyField& field, absl::string_view value,
+                       Policy& policy) {
+  std::int64_t number = 0;
+  if (!absl::SimpleAtoi(value, &number) || number < field.min ||
+      number > field.max) {
+    return FieldError(field.name,
+                      absl::StrCat("expected a whole number from ", field.min,
+                                   " to ", field.max, ", got \"", value, "\""));
   }
-  return FieldError("errors", absl::StrCat("unknown value \"", value,
-                                           "\"; use keep, mask, drop"));
+  policy.*field.member = number;
+  return absl::OkStatus();
 }
 
-absl::string_view ErrorRuleName(ErrorRule rule) {
-  for (const ErrorName& known : kErrorRules) {
-    if (known.rule == rule) return known.name;
+absl::Status SetGlobs(const GlobField& field, absl::string_view value,
+                      Policy& policy) {
+  std::vector<std::string> globs;
+  if (!value.empty()) globs = absl::StrSplit(value, kGlobSeparator);
+  for (const std::string& glob : globs) {
+    CLERESTORY_RETURN_IF_ERROR(CheckGlob(field.name, glob));
   }
-  return "unknown";
+  policy.*field.member = std::move(globs);
+  return absl::OkStatus();
+}
+
+// The entry of `table` called `name`, or null.
+template <typename Field>
+const Field* Find(std::span<const Field> table, absl::string_view name) {
+  const auto at =
+      std::find_if(table.begin(), table.end(),
+                   [&](const Field& field) { return field.name == name; });
+  return at == table.end() ? nullptr : &*at;
 }
 
 }  // namespace
 
 std::span<const PolicyField> PolicyFields() { return kFields; }
 
+std::span<const absl::string_view> PolicyFieldNames() { return kFieldNames; }
+
 absl::Status SetPolicyField(absl::string_view name, absl::string_view value,
                             Policy& policy) {
-  if (name == "mode") return SetMode(value, policy);
-  if (name == "errors") return SetErrorRule(value, policy);
-  for (const TextField& field : kTextFields) {
-    if (field.name != name) continue;
-    CLERESTORY_RETURN_IF_ERROR(CheckTemplate(name, value));
-    policy.*field.member = std::string(value);
+  if (const auto* field = Find<WordField>(kWordFields, name)) {
+    return field->set(value, policy);
+  }
+  if (const auto* field = Find<PolicyField>(kFields, name)) {
+    return SetNumber(*field, value, policy);
+  }
+  if (const auto* field = Find<TextField>(kTextFields, name)) {
+    CLERESTORY_RETURN_IF_ERROR(CheckTemplate(*field, value));
+    policy.*field->member = std::string(value);
     return absl::OkStatus();
   }
-  std::string known = "mode, errors";
-  for (const PolicyField& field : kFields) {
-    absl::StrAppend(&known, ", ", field.name);
-    if (field.name != name) continue;
-    std::int64_t number = 0;
-    if (!absl::SimpleAtoi(value, &number) || number < field.min ||
-        number > field.max) {
-      return FieldError(
-          name, absl::StrCat("expected a whole number from ", field.min, " to ",
-                             field.max, ", got \"", value, "\""));
-    }
-    policy.*field.member = number;
-    return absl::OkStatus();
+  if (const auto* field = Find<GlobField>(kGlobFields, name)) {
+    return SetGlobs(*field, value, policy);
   }
-  return FieldError(name, absl::StrCat("no such field of a policy; use ", known,
-                                       ", placeholder, error_placeholder, "
-                                       "argument_placeholder"));
+  return FieldError(name, absl::StrCat("no such field of a policy; use ",
+                                       absl::StrJoin(kFieldNames, ", ")));
 }
 
-absl::Status CheckPolicy(const Policy& policy) {
-  if (policy.mode == Mode::kThreshold &&
-      policy.low_water_tokens > policy.threshold_tokens) {
-    return FieldError("low_water_tokens", "above threshold_tokens");
+std::string PolicyFieldText(absl::string_view name, const Policy& policy) {
+  if (const auto* field = Find<WordField>(kWordFields, name)) {
+    return field->text(policy);
   }
-  if (policy.window_tokens > 0 &&
-      policy.reserve_tokens >= policy.window_tokens) {
-    return FieldError("reserve_tokens", "leaves nothing of window_tokens");
+  if (const auto* field = Find<PolicyField>(kFields, name)) {
+    return absl::StrCat(policy.*field->member);
   }
-  return absl::OkStatus();
+  if (const auto* field = Find<TextField>(kTextFields, name)) {
+    return policy.*field->member;
+  }
+  const auto* field = Find<GlobField>(kGlobFields, name);
+  CLERESTORY_CHECK(field != nullptr);
+  return absl::StrJoin(policy.*field->member,
+                       absl::string_view(&kGlobSeparator, 1));
+}
+
+std::vector<absl::string_view> PolicyFieldWords(absl::string_view name) {
+  const auto* field = Find<WordField>(kWordFields, name);
+  return field == nullptr ? std::vector<absl::string_view>() : field->words();
 }
 
 absl::StatusOr<Policy> ParsePolicy(absl::string_view text) {
   Policy policy;
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ',');
-  if (parts[0] == kRentOrBuy) {
-    policy.first_break_percent = 100;
-    policy.later_break_percent = 100;
+  if (const Preset* preset = FindPreset(parts[0])) {
+    policy = preset->policy;
   } else {
-    CLERESTORY_RETURN_IF_ERROR(SetMode(parts[0], policy));
+    std::vector<absl::string_view> known = PolicyFieldWords("mode");
+    for (const Preset& each : Presets()) known.push_back(each.name);
+    if (!SetPolicyField("mode", parts[0], policy).ok()) {
+      return FieldError("mode",
+                        absl::StrCat("unknown value \"", parts[0], "\"; use ",
+                                     absl::StrJoin(known, ", ")));
+    }
   }
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::vector<absl::string_view> pair =
@@ -200,22 +364,29 @@ absl::StatusOr<Policy> ParsePolicy(absl::string_view text) {
 }
 
 absl::string_view ModeName(Mode mode) {
-  for (const ModeRule& rule : kModes) {
-    if (rule.mode == mode) return rule.name;
-  }
-  return "unknown";
+  const auto* word = std::find_if(
+      std::begin(kModes), std::end(kModes),
+      [&](const Word<Mode>& known) { return known.value == mode; });
+  return word == std::end(kModes) ? "unknown" : word->name;
 }
 
 std::string PolicyDigest(const Policy& policy) {
-  std::string text = absl::StrCat("mode=", ModeName(policy.mode),
-                                  "\nerrors=", ErrorRuleName(policy.errors));
-  for (const PolicyField& field : kFields) {
-    absl::StrAppend(&text, "\n", field.name, "=", policy.*field.member);
+  // Each with its size, since a text may hold what looks like the next field.
+  std::string text;
+  const auto add = [&](absl::string_view name, absl::string_view value) {
+    absl::StrAppend(&text, name, "=", value.size(), ":", value, "\n");
+  };
+  for (const absl::string_view name : kFieldNames) {
+    if (const auto* field = Find<GlobField>(kGlobFields, name)) {
+      for (const std::string& glob : policy.*field->member) add(name, glob);
+    } else {
+      add(name, PolicyFieldText(name, policy));
+    }
   }
-  // With its size, since a template may hold what looks like the next field.
-  for (const TextField& field : kTextFields) {
-    const std::string& value = policy.*field.member;
-    absl::StrAppend(&text, "\n", field.name, "=", value.size(), ":", value);
+  for (const ToolRule& rule : policy.tools) {
+    add("tool", rule.tool);
+    add("never_mask", rule.is_never_masked ? "true" : "false");
+    add("keep_observations", absl::StrCat(rule.keep_observations));
   }
   return Digest::Of(text).ToHex().substr(0, 16);
 }

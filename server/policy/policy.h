@@ -41,8 +41,8 @@ enum class ErrorRule {
   kDrop,
 };
 
-// Which earlier observations are eligible at once, however new they are, because
-// a later one that the view shows has what they had.
+// Which earlier observations are eligible at once, however new they are,
+// because a later one that the view shows has what they had.
 enum class DuplicateRule {
   kOff,
   // Those whose content is, byte for byte, that of a later observation.
@@ -151,6 +151,8 @@ struct Policy {
       "[tool error masked: {size}, {tokens} tokens]";
   // What stands in place of a string in arguments; has no `{size}`.
   std::string argument_placeholder = "[argument masked: {tokens} tokens]";
+
+  friend bool operator==(const Policy&, const Policy&) = default;
 };
 
 // The fewest newest observations that may be kept: the window can force a break
@@ -168,17 +170,43 @@ struct PolicyField {
 };
 std::span<const PolicyField> PolicyFields();
 
-// Sets the field, or `mode`, `errors`, `placeholder`, `error_placeholder` or
-// `argument_placeholder`, called `name`. INVALID_ARGUMENT with kFieldInvalid if
-// there is none of that name or the value is not allowed; it says what is.
+// The names of all fields but `tools`, in the order of the digest.
+std::span<const absl::string_view> PolicyFieldNames();
+
+// Sets the field called `name`: a whole number, a word (`mode`, `errors`,
+// `duplicates`, `thinking`, `cache_life`), a template (`placeholder`,
+// `error_placeholder`, `argument_placeholder`) or globs between `|` (`include`,
+// `exclude`; none is the empty text). INVALID_ARGUMENT with kFieldInvalid, and
+// an unchanged policy, if there is none of that name or the value is not
+// allowed; it says what is.
 absl::Status SetPolicyField(absl::string_view name, absl::string_view value,
                             Policy& policy);
 
-// INVALID_ARGUMENT with kFieldInvalid if fields contradict each other.
+// The value of the field as SetPolicyField takes it. REQUIRES: `name` is one of
+// PolicyFieldNames.
+std::string PolicyFieldText(absl::string_view name, const Policy& policy);
+
+// The words that the field takes; none if it takes something else.
+std::vector<absl::string_view> PolicyFieldWords(absl::string_view name);
+
+// INVALID_ARGUMENT with kFieldInvalid, and the field that is to be changed, if
+// fields contradict each other or one can have no effect:
+// - mode threshold with a low-water mark above the threshold, or a threshold
+//   above the window, which always comes first;
+// - a window that the reserve, what is kept or the fewest tokens of a break
+//   fill;
+// - mode off with a control group;
+// - mode delegate with what the provider cannot be told: turns, tokens or the
+//   observations of some tools to keep, duplicates, what is done with errors;
+// - an `exclude` that leaves nothing of `include`, or of all tools;
+// - a tool rule that never applies, since `exclude` or an earlier rule matches
+//   whatever it does, or that keeps observations which it never masks.
+// Whether a glob matches whatever another does is decided where it can be seen
+// from their text; a contradiction that cannot be is let through.
 absl::Status CheckPolicy(const Policy& policy);
 
-// Returns the policy that `text` describes: a mode, or `rent_or_buy` for the
-// plain rule of that name, then fields that differ from the defaults, as in
+// Returns the policy that `text` describes: a mode or the name of a preset
+// (server/policy/presets.h), then fields that differ from it, as in
 // `block,block_size=20,keep_observations=5`. Values hold no comma.
 // INVALID_ARGUMENT with kFieldInvalid as above.
 absl::StatusOr<Policy> ParsePolicy(absl::string_view text);
