@@ -1,0 +1,193 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/policy/policy_file.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/policy/policy.h"
+#include "server/policy/policy_set.h"
+#include "server/yaml/problem.h"
+
+namespace clerestory {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+namespace fs = std::filesystem;
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<fs::path> Mistakes() {
+  std::vector<fs::path> paths;
+  const fs::path folder =
+      fs::path(CLERESTORY_SOURCE_DIR) / "tests/testdata/policies";
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".yaml") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::vector<Problem> ProblemsOf(const fs::path& path) {
+  std::vector<Problem> problems;
+  const auto set = LoadPolicies(path.filename().string(), ReadFile(path),
+                                Policy(), problems);
+  EXPECT_FALSE(set.has_value()) << path;
+  EXPECT_THAT(problems, Not(IsEmpty())) << path;
+  return problems;
+}
+
+// Whether `what` says what to write instead.
+bool HasRemedy(absl::string_view what) {
+  for (const absl::string_view remedy :
+       {"expected ", "; write ", "; use ", "; leave ", "; give ", "; rename ",
+        ", or write ", "; * is ", "no blanks; "}) {
+    if (absl::StrContains(what, remedy)) return true;
+  }
+  return false;
+}
+
+// Each file has a mistake, or some; beside it stands what is said of them. With
+// CLERESTORY_WRITE_GOLDEN=1 that is written anew.
+TEST(PolicyFileTest, EveryMistakeIsToldAsWrittenBesideIt) {
+  const bool writes = std::getenv("CLERESTORY_WRITE_GOLDEN") != nullptr;
+  for (const fs::path& path : Mistakes()) {
+    const std::string told = Describe(ProblemsOf(path)) + "\n";
+    fs::path golden = path;
+    golden.replace_extension(".txt");
+    if (writes) std::ofstream(golden, std::ios::binary) << told;
+    EXPECT_EQ(told, ReadFile(golden)) << golden;
+  }
+}
+
+TEST(PolicyFileTest, EveryMistakeHasItsPlaceAndARemedy) {
+  const std::vector<fs::path> paths = Mistakes();
+  EXPECT_GE(paths.size(), 40U);
+  int problem_count = 0;
+  int explained_count = 0;
+  int without_path_count = 0;
+  for (const fs::path& path : paths) {
+    for (const Problem& problem : ProblemsOf(path)) {
+      ++problem_count;
+      const bool is_explained = problem.file == path.filename().string() &&
+                                problem.line > 0 && problem.column > 0 &&
+                                HasRemedy(problem.what);
+      EXPECT_TRUE(is_explained) << Describe(problem);
+      if (is_explained) ++explained_count;
+      // What is wrong with the file as a whole, or with it as YAML, is at no
+      // path.
+      if (problem.path.empty()) ++without_path_count;
+    }
+  }
+  std::printf(
+      "%zu files with mistakes, %d problems told, %d with line, column and "
+      "remedy, %d of them with a path too\n",
+      paths.size(), problem_count, explained_count,
+      problem_count - without_path_count);
+}
+
+TEST(PolicyFileTest, NoTwoMistakesAreTheSame) {
+  std::set<std::string> texts;
+  for (const fs::path& path : Mistakes()) texts.insert(ReadFile(path));
+  EXPECT_EQ(texts.size(), Mistakes().size());
+}
+
+TEST(PolicyFileTest, TheTenantIsThatOfTheFileOrItsName) {
+  const auto tenant = [](absl::string_view file, absl::string_view start) {
+    std::vector<Problem> problems;
+    const auto parsed = ParsePolicyFile(
+        file, absl::StrCat(start, "policies: [{name: p}]"), problems);
+    EXPECT_THAT(problems, IsEmpty());
+    return parsed.has_value() ? parsed->tenant : "none";
+  };
+  EXPECT_EQ(tenant("acme.yaml", ""), "acme");
+  EXPECT_EQ(tenant("policies/acme.emea.yaml", ""), "acme.emea");
+  EXPECT_EQ(tenant("policies/acme.yaml", "tenant: other\n"), "other");
+  EXPECT_EQ(tenant("request", ""), "");
+}
+
+TEST(PolicyFileTest, AFileNameThatIsNoTenantsIsAProblem) {
+  std::vector<Problem> problems;
+  ParsePolicyFile("my tenant.yaml", "policies: [{name: p}]", problems);
+  ASSERT_THAT(problems, SizeIs(1));
+  EXPECT_EQ(problems[0].path, "tenant");
+}
+
+TEST(PolicyFileTest, KeepsWhatStandsWhere) {
+  std::vector<Problem> problems;
+  const auto parsed = ParsePolicyFile("acme.yaml",
+                                      "policies:\n"
+                                      "  - name: batch\n"
+                                      "    match: {labels: {kind: batch}}\n"
+                                      "    keep:\n"
+                                      "      turns: 3\n",
+                                      problems);
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_THAT(problems, IsEmpty());
+  EXPECT_TRUE(parsed->is_whole);
+  ASSERT_THAT(parsed->policies, SizeIs(1));
+  const ParsedPolicy& policy = parsed->policies[0];
+  EXPECT_EQ(policy.name, "batch");
+  EXPECT_THAT(policy.labels, ElementsAre(Pair("kind", "batch")));
+  ASSERT_THAT(policy.settings, SizeIs(1));
+  EXPECT_EQ(policy.settings[0].field, "keep_turns");
+  EXPECT_EQ(policy.settings[0].value, "3");
+  EXPECT_EQ(policy.settings[0].place.line, 5);
+  EXPECT_EQ(policy.settings[0].place.column, 14);
+  EXPECT_EQ(policy.settings[0].place.path, "policies[0].keep.turns");
+}
+
+TEST(PolicyFileTest, EveryFieldHasItsPlaceInYaml) {
+  std::set<std::string> fields;
+  std::set<std::string> paths;
+  for (const YamlField& field : YamlFields()) {
+    fields.insert(std::string(field.field));
+    paths.insert(field.Path());
+  }
+  std::set<std::string> names;
+  for (const absl::string_view name : PolicyFieldNames()) {
+    names.insert(std::string(name));
+  }
+  EXPECT_EQ(fields, names);
+  EXPECT_EQ(paths.size(), YamlFields().size());
+}
+
+TEST(PolicyFileTest, TheExampleHasEveryFieldAndNoMistake) {
+  const fs::path path =
+      fs::path(CLERESTORY_SOURCE_DIR) / "deploy/policies/example.yaml";
+  const std::string text = ReadFile(path);
+  std::vector<Problem> problems;
+  const auto parsed = ParsePolicyFile("example.yaml", text, problems);
+  ASSERT_TRUE(parsed.has_value());
+  const auto set = CompilePolicies(*parsed, Policy(), problems);
+  EXPECT_EQ(Describe(problems), "");
+  ASSERT_TRUE(set.has_value());
+  EXPECT_EQ(set->tenant(), "example");
+  EXPECT_EQ(parsed->policies[0].settings.size(), YamlFields().size());
+  EXPECT_FALSE(parsed->policies[0].tools.empty());
+  EXPECT_FALSE(parsed->policies[0].preset.empty());
+  EXPECT_EQ(set->policies().back().policy, Policy());
+}
+
+}  // namespace
+}  // namespace clerestory
