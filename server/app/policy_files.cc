@@ -150,14 +150,19 @@ bool PolicyFiles::ReadPolicies(std::vector<Problem>& fresh) {
     File& file = policies_[tenant];
     const FileLoader load = [&](absl::string_view name, absl::string_view text,
                                 std::vector<Problem>& problems) {
-      PolicyDocumentPtr document = PolicyDocument::Read(
-          PolicySource::kFile, name, text, clock_.Now(), problems);
+      PolicyDocumentPtr document =
+          registry_.Read({.source = PolicySource::kFile,
+                          .tenant = tenant,
+                          .file = std::string(name),
+                          .yaml = std::string(text),
+                          .update_time = clock_.Now()},
+                         problems);
       if (document == nullptr) return;
       logger_.Write(Severity::kInfo, "policy_loaded",
                     {{"tenant", tenant},
                      {"file", std::string(name)},
                      {"etag", document->etag()},
-                     {"digest", document->digest()}});
+                     {"digest", document->policies().digest()}});
       file.document = std::move(document);
     };
     // A link to nothing is a file that is gone.

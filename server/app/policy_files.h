@@ -41,10 +41,10 @@ class PolicyFiles {
  public:
   struct Options {
     // Either may be "": there is none.
-    std::string policy_dir;
-    std::string prices_file;
+    std::string policy_dir = {};
+    std::string prices_file = {};
     // Takes over the prices. REQUIRES: set, if `prices_file` is.
-    FileLoader load_prices;
+    FileLoader load_prices = nullptr;
   };
 
   struct Counters {

@@ -36,6 +36,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
+// A document of one policy.
+std::string Doc(absl::string_view policy) {
+  return absl::StrCat("policies:\n  - name: main\n    ", policy, "\n");
+}
+
 class FixedClock final : public Clock {
  public:
   TimeMicros Now() const override { return now; }
@@ -68,9 +73,7 @@ class PolicyFilesTest : public ::testing::Test {
   }
 
   PolicyFiles::Options Options() const {
-    return {.policy_dir = directory_.path(),
-            .prices_file = "",
-            .load_prices = nullptr};
+    return {.policy_dir = directory_.path()};
   }
 
   // What is in force for `tenant`, or "" if it is the server's own.
@@ -88,14 +91,14 @@ class PolicyFilesTest : public ::testing::Test {
 };
 
 TEST_F(PolicyFilesTest, AFileIsItsTenantsDocument) {
-  Write("a.yaml", "mode: off\n");
-  Write("b.c.yaml", "mode: block\n");
+  Write("a.yaml", Doc("mode: off"));
+  Write("b.c.yaml", Doc("mode: block"));
   Write("README.md", "# no policy");
   Write(".hidden.yaml", "no policy");
   Write(".yaml", "no policy");
   ASSERT_THAT(files_.Load(), IsOk());
-  EXPECT_EQ(InForce("a"), "mode: off\n");
-  EXPECT_EQ(InForce("b.c"), "mode: block\n");
+  EXPECT_EQ(InForce("a"), Doc("mode: off"));
+  EXPECT_EQ(InForce("b.c"), Doc("mode: block"));
   EXPECT_EQ(InForce(""), "");
   EXPECT_EQ(registry_.For("a")->update_time(), 77);
   const PolicyFiles::Counters counters = files_.counters();
@@ -106,16 +109,17 @@ TEST_F(PolicyFilesTest, AFileIsItsTenantsDocument) {
 }
 
 TEST_F(PolicyFilesTest, ABadFileAtTheStartIsAnErrorWithEveryProblem) {
-  Write("a.yaml", "mode: off\ncolour: blue\nshade: dark\n");
-  Write("b.yaml", "mode: pink\n");
-  Write("c.yaml", "mode: off\n");
+  Write("a.yaml", Doc("mode: off\n    colour: blue\n    shade: dark"));
+  Write("b.yaml", Doc("mode: pink"));
+  Write("c.yaml", Doc("mode: off"));
   const absl::Status status = files_.Load();
   EXPECT_THAT(status, FailsWith(absl::StatusCode::kInvalidArgument,
                                 Reason::kPolicyInvalid));
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr(Path("a.yaml:2:1: colour")),
-                    HasSubstr(Path("a.yaml:3:1: shade")),
-                    HasSubstr(Path("b.yaml:1:"))));
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr(Path("a.yaml:4:5: policies[0]: unknown name \"colour\"")),
+            HasSubstr(Path("a.yaml:5:5: policies[0]: unknown name \"shade\"")),
+            HasSubstr(Path("b.yaml:3:11: policies[0].mode"))));
   EXPECT_EQ(InForce("c"), "");
 }
 
@@ -128,29 +132,31 @@ TEST_F(PolicyFilesTest, AMissingDirectoryAtTheStartIsAnError) {
 }
 
 TEST_F(PolicyFilesTest, ABadVersionKeepsTheGoodOneAndIsLoggedOnce) {
-  Write("a.yaml", "mode: off\n");
+  Write("a.yaml", Doc("mode: off"));
   ASSERT_THAT(files_.Load(), IsOk());
   clock_.now = 88;
-  Write("a.yaml", "mode: block\ncolour: blue\nshade: dark\n");
+  Write("a.yaml", Doc("mode: block\n    colour: blue\n    shade: dark"));
   files_.Reload();
   files_.Reload();
-  EXPECT_EQ(InForce("a"), "mode: off\n");
+  EXPECT_EQ(InForce("a"), Doc("mode: off"));
   ASSERT_THAT(logger_.refused, SizeIs(2));
-  EXPECT_THAT(logger_.refused[0], HasSubstr("a.yaml:2:1: colour"));
-  EXPECT_THAT(logger_.refused[1], HasSubstr("a.yaml:3:1: shade"));
+  EXPECT_THAT(logger_.refused[0],
+              HasSubstr("a.yaml:4:5: policies[0]: unknown name \"colour\""));
+  EXPECT_THAT(logger_.refused[1],
+              HasSubstr("a.yaml:5:5: policies[0]: unknown name \"shade\""));
   EXPECT_EQ(files_.counters().refused, 1);
   EXPECT_EQ(files_.counters().files, 1);
   EXPECT_EQ(files_.counters().last_success_time, 77);
 
-  Write("a.yaml", "mode: block\n");
+  Write("a.yaml", Doc("mode: block"));
   files_.Reload();
-  EXPECT_EQ(InForce("a"), "mode: block\n");
+  EXPECT_EQ(InForce("a"), Doc("mode: block"));
   EXPECT_EQ(files_.counters().loaded, 2);
   EXPECT_EQ(files_.counters().last_success_time, 88);
 }
 
 TEST_F(PolicyFilesTest, AFileThatIsNotChangedIsNotReadAgain) {
-  Write("a.yaml", "mode: off\n");
+  Write("a.yaml", Doc("mode: off"));
   ASSERT_THAT(files_.Load(), IsOk());
   const PolicyDocumentPtr before = registry_.For("a");
   files_.Reload();
@@ -159,76 +165,76 @@ TEST_F(PolicyFilesTest, AFileThatIsNotChangedIsNotReadAgain) {
 }
 
 TEST_F(PolicyFilesTest, ADeletedFileTakesItsPolicyWithIt) {
-  Write("a.yaml", "mode: off\n");
-  Write("b.yaml", "mode: off\n");
+  Write("a.yaml", Doc("mode: off"));
+  Write("b.yaml", Doc("mode: off"));
   ASSERT_THAT(files_.Load(), IsOk());
   fs::remove(Path("a.yaml"));
   files_.Reload();
   EXPECT_EQ(InForce("a"), "");
-  EXPECT_EQ(InForce("b"), "mode: off\n");
+  EXPECT_EQ(InForce("b"), Doc("mode: off"));
   EXPECT_EQ(files_.counters().files, 1);
   EXPECT_THAT(logger_.refused, IsEmpty());
   // And one that comes back is new, also if it says what it said.
-  Write("a.yaml", "mode: off\n");
+  Write("a.yaml", Doc("mode: off"));
   files_.Reload();
-  EXPECT_EQ(InForce("a"), "mode: off\n");
+  EXPECT_EQ(InForce("a"), Doc("mode: off"));
 }
 
 TEST_F(PolicyFilesTest, ADirectoryThatIsGoneKeepsWhatWasRead) {
   PolicyFiles::Options options = Options();
   options.policy_dir = Path("policies");
   fs::create_directory(options.policy_dir);
-  Write("policies/a.yaml", "mode: off\n");
+  Write("policies/a.yaml", Doc("mode: off"));
   PolicyFiles files(options, registry_, clock_, logger_);
   ASSERT_THAT(files.Load(), IsOk());
   fs::rename(options.policy_dir, Path("elsewhere"));
   files.Reload();
   files.Reload();
-  EXPECT_EQ(InForce("a"), "mode: off\n");
+  EXPECT_EQ(InForce("a"), Doc("mode: off"));
   ASSERT_THAT(logger_.refused, SizeIs(1));
   EXPECT_THAT(logger_.refused[0], HasSubstr("stays in force"));
   fs::rename(Path("elsewhere"), options.policy_dir);
-  Write("policies/a.yaml", "mode: block\n");
+  Write("policies/a.yaml", Doc("mode: block"));
   files.Reload();
-  EXPECT_EQ(InForce("a"), "mode: block\n");
+  EXPECT_EQ(InForce("a"), Doc("mode: block"));
 }
 
 TEST_F(PolicyFilesTest, TheLinksOfAConfigMapAreFollowed) {
   fs::create_directory(Path("..1"));
-  Write("..1/a.yaml", "mode: off\n");
-  Write("..1/b.yaml", "mode: off\n");
+  Write("..1/a.yaml", Doc("mode: off"));
+  Write("..1/b.yaml", Doc("mode: off"));
   fs::create_symlink("..1", Path("..data"));
   fs::create_symlink("..data/a.yaml", Path("a.yaml"));
   fs::create_symlink("..data/b.yaml", Path("b.yaml"));
   ASSERT_THAT(files_.Load(), IsOk());
-  EXPECT_EQ(InForce("a"), "mode: off\n");
+  EXPECT_EQ(InForce("a"), Doc("mode: off"));
 
   fs::create_directory(Path("..2"));
-  Write("..2/a.yaml", "mode: block\n");
+  Write("..2/a.yaml", Doc("mode: block"));
   fs::create_symlink("..2", Path("..data_tmp"));
   fs::rename(Path("..data_tmp"), Path("..data"));
   fs::remove_all(Path("..1"));
   files_.Reload();
-  EXPECT_EQ(InForce("a"), "mode: block\n");
+  EXPECT_EQ(InForce("a"), Doc("mode: block"));
   // Its link is there and leads nowhere.
   EXPECT_EQ(InForce("b"), "");
   EXPECT_THAT(logger_.refused, IsEmpty());
 }
 
 TEST_F(PolicyFilesTest, WhatIsNoFileIsNamedOnceAndKeepsTheGoodVersion) {
-  Write("a.yaml", "mode: off\n");
+  Write("a.yaml", Doc("mode: off"));
   ASSERT_THAT(files_.Load(), IsOk());
   fs::remove(Path("a.yaml"));
   fs::create_directory(Path("a.yaml"));
   files_.Reload();
   files_.Reload();
-  EXPECT_EQ(InForce("a"), "mode: off\n");
+  EXPECT_EQ(InForce("a"), Doc("mode: off"));
   ASSERT_THAT(logger_.refused, SizeIs(1));
   EXPECT_THAT(logger_.refused[0], HasSubstr("cannot be read"));
   fs::remove(Path("a.yaml"));
-  Write("a.yaml", "mode: block\n");
+  Write("a.yaml", Doc("mode: block"));
   files_.Reload();
-  EXPECT_EQ(InForce("a"), "mode: block\n");
+  EXPECT_EQ(InForce("a"), Doc("mode: block"));
 }
 
 TEST_F(PolicyFilesTest, PricesAreHandedOverWhenTheyChangeAndAreGood) {

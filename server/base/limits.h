@@ -44,7 +44,7 @@ inline constexpr std::int64_t kToolNameBytesMax = 1024;
 inline constexpr std::int64_t kCallIdBytesMax = 1024;
 
 // Labels of a session, and the bytes of their keys and values.
-inline constexpr std::int64_t kLabelsMax = 16;
+inline constexpr std::int64_t kSessionLabelsMax = 16;
 inline constexpr std::int64_t kLabelKeyBytesMax = 63;
 inline constexpr std::int64_t kLabelValueBytesMax = 128;
 

@@ -3,6 +3,7 @@
 
 #include "server/engine/policy_document.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,16 +15,15 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "server/base/check.h"
-#include "server/base/digest.h"
 #include "server/base/limits.h"
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
-#include "server/model/record.h"
 #include "server/policy/policy.h"
+#include "server/policy/policy_file.h"
+#include "server/policy/policy_set.h"
 #include "server/store/session_store.h"
 #include "server/yaml/problem.h"
 
@@ -34,93 +34,68 @@ namespace {
 // details of an error are in them in base64, and its message is in them twice.
 constexpr std::size_t kViolationBytesMax = 3000;
 
-constexpr std::size_t kDigestDigits = 16;
-
-std::string DigestOf(const std::vector<NamedPolicy>& policies) {
-  std::string text;
-  for (const NamedPolicy& each : policies) {
-    absl::StrAppend(&text, each.name.size(), ";", each.name, each.match.size(),
-                    ";", each.match, each.digest, ";");
-  }
-  return Digest::Of(text).ToHex().substr(0, kDigestDigits);
-}
-
-NamedPolicy Name(absl::string_view name, const Policy& policy) {
-  return {.name = std::string(name),
-          .match = "",
-          .digest = PolicyDigest(policy),
-          .yaml = absl::StrCat("mode: ", ModeName(policy.mode), "\n"),
-          .policy = policy};
-}
-
-// One `name: value` a line.
-std::optional<std::vector<NamedPolicy>> ReadPolicies(
-    absl::string_view file, absl::string_view yaml,
-    std::vector<Problem>& problems) {
-  Policy policy;
-  int line = 0;
-  for (const absl::string_view text : absl::StrSplit(yaml, '\n')) {
-    ++line;
-    if (text.empty()) continue;
-    const std::pair<absl::string_view, absl::string_view> pair =
-        absl::StrSplit(text, absl::MaxSplits(": ", 1));
-    const absl::Status set = SetPolicyField(pair.first, pair.second, policy);
-    if (set.ok()) continue;
-    problems.push_back({.file = std::string(file),
-                        .line = line,
-                        .column = 1,
-                        .path = std::string(pair.first),
-                        .what = std::string(set.message())});
-  }
-  return std::vector<NamedPolicy>{Name("default", policy)};
+// Whether the parsed `file` is `tenant`'s as far as it says; if it is
+// another's, that is a problem. A name of the file itself has been compared
+// already.
+void CheckTenant(const PolicyFile& file, absl::string_view tenant,
+                 std::vector<Problem>& problems) {
+  if (file.tenant.empty() || file.tenant == tenant) return;
+  problems.push_back({.file = file.file,
+                      .path = "tenant",
+                      .what = absl::StrCat("is ", QuoteForError(file.tenant),
+                                           ", but this is the document of ",
+                                           QuoteForError(tenant),
+                                           "; write that, or leave it out")});
 }
 
 }  // namespace
 
 std::shared_ptr<const PolicyDocument> PolicyDocument::Read(
-    PolicySource source, absl::string_view file, absl::string_view yaml,
-    TimeMicros update_time, std::vector<Problem>& problems) {
-  if (static_cast<std::int64_t>(yaml.size()) > kPolicyBytesMax) {
+    const Text& text, const Policy& fallback, std::vector<Problem>& problems) {
+  if (static_cast<std::int64_t>(text.yaml.size()) > kPolicyBytesMax) {
     problems.push_back(
-        {.file = std::string(file),
+        {.file = text.file,
          .path = "",
-         .what = absl::StrCat("the document has ", yaml.size(),
-                              " bytes; write at most ", kPolicyBytesMax)});
+         .what = absl::StrCat("the document has more than ", kPolicyBytesMax,
+                              " bytes; write fewer")});
     return nullptr;
   }
   std::vector<Problem> found;
-  std::optional<std::vector<NamedPolicy>> policies =
-      ReadPolicies(file, yaml, found);
+  std::optional<PolicyFile> file = ParsePolicyFile(text.file, text.yaml, found);
+  std::optional<PolicySet> policies;
+  if (file.has_value()) {
+    CheckTenant(*file, text.tenant, found);
+    file->tenant.clear();
+    policies = CompilePolicies(*file, fallback, found);
+  }
+  std::stable_sort(
+      found.begin(), found.end(), [](const Problem& a, const Problem& b) {
+        return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+      });
   problems.insert(problems.end(), found.begin(), found.end());
   if (!found.empty() || !policies.has_value()) return nullptr;
-  return std::shared_ptr<const PolicyDocument>(
-      new PolicyDocument(source, yaml, update_time, *std::move(policies)));
+  return std::shared_ptr<const PolicyDocument>(new PolicyDocument(
+      text.source, text.yaml, text.update_time, *std::move(policies)));
 }
 
 std::shared_ptr<const PolicyDocument> PolicyDocument::BuiltIn(
     const Policy& policy) {
-  NamedPolicy named = Name("default", policy);
-  const std::string yaml = named.yaml;
   return std::shared_ptr<const PolicyDocument>(
-      new PolicyDocument(PolicySource::kBuiltIn, yaml, 0, {std::move(named)}));
+      new PolicyDocument(PolicySource::kBuiltIn, DocumentOf(policy), 0,
+                         PolicySet::Of("", policy)));
 }
 
 PolicyDocument::PolicyDocument(PolicySource source, absl::string_view yaml,
-                               TimeMicros update_time,
-                               std::vector<NamedPolicy> policies)
+                               TimeMicros update_time, PolicySet policies)
     : source_(source),
       yaml_(yaml),
       etag_(PolicyEtag(yaml)),
       update_time_(update_time),
-      policies_(std::move(policies)),
-      digest_(DigestOf(policies_)) {}
+      policies_(std::move(policies)) {}
 
-const NamedPolicy& PolicyDocument::For(const SessionHeader& /*session*/,
-                                       absl::string_view /*model*/) const {
-  return policies_.front();
+std::string DocumentOf(const Policy& policy) {
+  return ToYaml(PolicySet::Of("", policy));
 }
-
-std::vector<PresetPolicy> PresetPolicies() { return {}; }
 
 absl::Status PolicyInvalidError(std::span<const Problem> problems) {
   CLERESTORY_CHECK(!problems.empty());

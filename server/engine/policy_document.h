@@ -14,6 +14,7 @@
 #include "server/base/time.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
+#include "server/policy/policy_set.h"
 #include "server/yaml/problem.h"
 
 namespace clerestory {
@@ -26,27 +27,27 @@ enum class PolicySource {
   kStored = 3,   // What a client stored.
 };
 
-// One policy of a document.
-struct NamedPolicy {
-  std::string name = {};
-  // Which sessions it is for, as text; "" if for all.
-  std::string match = {};
-  // As PolicyDigest of `policy`.
-  std::string digest = {};
-  // What `policy` is, in YAML.
-  std::string yaml = {};
-  Policy policy = {};
-};
-
 // A tenant's policies: text, and what it says. Immutable, so safe from any
 // thread.
 class PolicyDocument {
  public:
-  // Reads `yaml`. Returns null, and adds to `problems` all that is wrong,
-  // unless nothing is. `file` is its name there.
+  // What a document is made of.
+  struct Text {
+    PolicySource source = PolicySource::kStored;
+    std::string tenant = {};
+    // Its name for problems; that of a file is its path.
+    std::string file = {};
+    std::string yaml = {};
+    TimeMicros update_time = 0;
+  };
+
+  // Reads `text`. Sessions that none of its policies is for have `fallback`.
+  // Returns null, and adds to `problems` all that is wrong in the order of its
+  // places, unless nothing is:
+  // those of LoadPolicies, a document that says it is another tenant's, and one
+  // of more than kPolicyBytesMax.
   static std::shared_ptr<const PolicyDocument> Read(
-      PolicySource source, absl::string_view file, absl::string_view yaml,
-      TimeMicros update_time, std::vector<Problem>& problems);
+      const Text& text, const Policy& fallback, std::vector<Problem>& problems);
 
   // A document of one policy, for all sessions. Its text says what `policy` is.
   static std::shared_ptr<const PolicyDocument> BuiltIn(const Policy& policy);
@@ -57,35 +58,29 @@ class PolicyDocument {
   const std::string& etag() const { return etag_; }
   // When it was stored or read; 0 if it is built in.
   TimeMicros update_time() const { return update_time_; }
-  // In the order in which they are asked whether they match.
-  const std::vector<NamedPolicy>& policies() const { return policies_; }
-  // Equal for documents that say the same.
-  const std::string& digest() const { return digest_; }
+  // Has no tenant, so that documents which say the same have equal digests.
+  const PolicySet& policies() const { return policies_; }
 
-  // The policy of a session that calls `model`. Lives as long as the document.
-  const NamedPolicy& For(const SessionHeader& session,
-                         absl::string_view model) const;
+  // What is applied to a session that calls `model`. Lives as long as the
+  // document.
+  AppliedPolicy For(const SessionHeader& session,
+                    absl::string_view model) const {
+    return policies_.For(session.key, session.labels, model);
+  }
 
  private:
   PolicyDocument(PolicySource source, absl::string_view yaml,
-                 TimeMicros update_time, std::vector<NamedPolicy> policies);
+                 TimeMicros update_time, PolicySet policies);
 
   const PolicySource source_;
   const std::string yaml_;
   const std::string etag_;
   const TimeMicros update_time_;
-  const std::vector<NamedPolicy> policies_;
-  const std::string digest_;
+  const PolicySet policies_;
 };
 
-// A policy for documents to start from.
-struct PresetPolicy {
-  std::string name;
-  std::string help;
-  std::string digest;
-  std::string yaml;
-};
-std::vector<PresetPolicy> PresetPolicies();
+// `policy` as a document that has it for all sessions.
+std::string DocumentOf(const Policy& policy);
 
 // INVALID_ARGUMENT with kPolicyInvalid and a violation for each of `problems`,
 // as far as an answer has room for them. REQUIRES: there is one.

@@ -34,19 +34,12 @@ PolicyDocumentPtr FindIn(const std::map<std::string, PolicyDocumentPtr>& in,
   return found == in.end() ? nullptr : found->second;
 }
 
-absl::StatusOr<PolicyDocumentPtr> ReadDocument(absl::string_view yaml,
-                                               TimeMicros update_time) {
-  std::vector<Problem> problems;
-  PolicyDocumentPtr document = PolicyDocument::Read(
-      PolicySource::kStored, kStoredName, yaml, update_time, problems);
-  if (document == nullptr) return PolicyInvalidError(problems);
-  return document;
-}
-
 }  // namespace
 
 PolicyRegistry::PolicyRegistry(SessionStore& store, const Policy& built_in)
-    : store_(store), built_in_(PolicyDocument::BuiltIn(built_in)) {}
+    : store_(store),
+      fallback_(built_in),
+      built_in_(PolicyDocument::BuiltIn(built_in)) {}
 
 PolicyDocumentPtr PolicyRegistry::For(absl::string_view tenant) const {
   const std::string name(tenant);
@@ -100,9 +93,9 @@ absl::Status PolicyRegistry::LoadStored(
 absl::StatusOr<PolicyDocumentPtr> PolicyRegistry::Set(
     absl::string_view tenant, absl::string_view yaml,
     const ExpectedEtag& expected, TimeMicros now) {
-  CLERESTORY_ASSIGN_OR_RETURN(PolicyDocumentPtr document,
-                              ReadDocument(yaml, now));
   const std::string name(tenant);
+  CLERESTORY_ASSIGN_OR_RETURN(PolicyDocumentPtr document,
+                              ReadYaml(name, yaml, now));
   const MutexLock writing(write_mutex_);
   const absl::Status written = store_.PutPolicy(
       {.tenant = name, .yaml = document->yaml(), .update_time = now}, expected);
@@ -118,7 +111,7 @@ absl::StatusOr<PolicyDocumentPtr> PolicyRegistry::Validate(
     absl::string_view tenant, absl::string_view yaml,
     const ExpectedEtag& expected, TimeMicros now) const {
   CLERESTORY_ASSIGN_OR_RETURN(PolicyDocumentPtr document,
-                              ReadDocument(yaml, now));
+                              ReadYaml(std::string(tenant), yaml, now));
   if (expected.has_value()) {
     const absl::StatusOr<StoredPolicy> there = store_.GetPolicy(tenant);
     if (!there.ok() && !absl::IsNotFound(there.status())) {
@@ -143,12 +136,26 @@ absl::Status PolicyRegistry::Delete(absl::string_view tenant,
   return absl::OkStatus();
 }
 
+absl::StatusOr<PolicyDocumentPtr> PolicyRegistry::ReadYaml(
+    const std::string& tenant, absl::string_view yaml,
+    TimeMicros update_time) const {
+  std::vector<Problem> problems;
+  PolicyDocumentPtr document = Read({.source = PolicySource::kStored,
+                                     .tenant = tenant,
+                                     .file = std::string(kStoredName),
+                                     .yaml = std::string(yaml),
+                                     .update_time = update_time},
+                                    problems);
+  if (document == nullptr) return PolicyInvalidError(problems);
+  return document;
+}
+
 absl::StatusOr<PolicyDocumentPtr> PolicyRegistry::ReadStored(
     const std::string& tenant) const {
   const absl::StatusOr<StoredPolicy> stored = store_.GetPolicy(tenant);
   if (absl::IsNotFound(stored.status())) return PolicyDocumentPtr();
   if (!stored.ok()) return stored.status();
-  return ReadDocument(stored->yaml, stored->update_time);
+  return ReadYaml(tenant, stored->yaml, stored->update_time);
 }
 
 void PolicyRegistry::SetStored(const std::string& tenant,

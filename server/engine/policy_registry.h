@@ -19,6 +19,7 @@
 #include "server/engine/policy_document.h"
 #include "server/policy/policy.h"
 #include "server/store/session_store.h"
+#include "server/yaml/problem.h"
 
 namespace clerestory {
 
@@ -41,6 +42,13 @@ class PolicyRegistry {
   PolicyRegistry(SessionStore& store, const Policy& built_in);
   PolicyRegistry(const PolicyRegistry&) = delete;
   PolicyRegistry& operator=(const PolicyRegistry&) = delete;
+
+  // Reads a document, as PolicyDocument::Read, with the policy that the server
+  // was started with for sessions that none of its own is for.
+  PolicyDocumentPtr Read(const PolicyDocument::Text& text,
+                         std::vector<Problem>& problems) const {
+    return PolicyDocument::Read(text, fallback_, problems);
+  }
 
   // The document in force. Never null.
   PolicyDocumentPtr For(absl::string_view tenant) const
@@ -84,6 +92,11 @@ class PolicyRegistry {
  private:
   using Documents = std::map<std::string, PolicyDocumentPtr>;
 
+  // kPolicyInvalid.
+  absl::StatusOr<PolicyDocumentPtr> ReadYaml(const std::string& tenant,
+                                             absl::string_view yaml,
+                                             TimeMicros update_time) const;
+
   // Reads the stored document of `tenant`: null if there is none.
   absl::StatusOr<PolicyDocumentPtr> ReadStored(const std::string& tenant) const;
 
@@ -97,6 +110,7 @@ class PolicyRegistry {
       CLERESTORY_REQUIRES(write_mutex_) CLERESTORY_EXCLUDES(mutex_);
 
   SessionStore& store_;
+  const Policy fallback_;
   const PolicyDocumentPtr built_in_;
 
   // Held while a stored document is changed, so that the last one that was

@@ -28,7 +28,6 @@
 namespace clerestory {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsNull;
@@ -43,6 +42,11 @@ const auto kConflict =
 const auto kMissing =
     FailsWith(absl::StatusCode::kNotFound, Reason::kPolicyNotFound);
 
+// A document of one policy.
+std::string Doc(absl::string_view policy) {
+  return absl::StrCat("policies:\n  - name: main\n    ", policy, "\n");
+}
+
 Policy BuiltIn() {
   Policy policy;
   policy.mode = Mode::kEveryTurn;
@@ -52,7 +56,13 @@ Policy BuiltIn() {
 PolicyDocumentPtr FileOf(absl::string_view yaml) {
   std::vector<Problem> problems;
   PolicyDocumentPtr document =
-      PolicyDocument::Read(PolicySource::kFile, "f.yaml", yaml, kNow, problems);
+      PolicyDocument::Read({.source = PolicySource::kFile,
+                            .tenant = "t",
+                            .file = "t.yaml",
+                            .yaml = std::string(yaml),
+                            .update_time = kNow},
+                           Policy(), problems);
+
   EXPECT_THAT(problems, IsEmpty());
   return document;
 }
@@ -67,7 +77,7 @@ class PolicyRegistryTest : public ::testing::Test {
   Mode ModeOf(absl::string_view tenant) {
     SessionHeader session;
     session.key = {std::string(tenant), "s"};
-    return registry_.For(tenant)->For(session, "m").policy.mode;
+    return registry_.For(tenant)->For(session, "m").policy->mode;
   }
 
   MemoryStore store_;
@@ -78,15 +88,16 @@ TEST_F(PolicyRegistryTest, AStoredDocumentWinsOverAFileAndThatOverTheServers) {
   EXPECT_EQ(ModeOf("t"), Mode::kEveryTurn);
   EXPECT_EQ(registry_.For("t")->source(), PolicySource::kBuiltIn);
 
-  registry_.SetFiles({{"t", FileOf("mode: off\n")}});
+  registry_.SetFiles({{"t", FileOf(Doc("mode: off"))}});
   EXPECT_EQ(ModeOf("t"), Mode::kOff);
   EXPECT_EQ(registry_.For("t")->source(), PolicySource::kFile);
   EXPECT_EQ(ModeOf("other"), Mode::kEveryTurn);
 
-  ASSERT_THAT(registry_.Set("t", "mode: block\n", std::nullopt, kNow), IsOk());
+  ASSERT_THAT(registry_.Set("t", Doc("mode: block"), std::nullopt, kNow),
+              IsOk());
   EXPECT_EQ(ModeOf("t"), Mode::kBlock);
   EXPECT_EQ(registry_.For("t")->source(), PolicySource::kStored);
-  registry_.SetFiles({{"t", FileOf("mode: adaptive\n")}});
+  registry_.SetFiles({{"t", FileOf(Doc("mode: adaptive"))}});
   EXPECT_EQ(ModeOf("t"), Mode::kBlock);
 
   ASSERT_THAT(registry_.Delete("t", std::nullopt), IsOk());
@@ -98,23 +109,24 @@ TEST_F(PolicyRegistryTest, AStoredDocumentWinsOverAFileAndThatOverTheServers) {
 TEST_F(PolicyRegistryTest, EverySourceCanBeAskedFor) {
   EXPECT_THAT(registry_.Find("t", PolicySource::kStored), IsNull());
   EXPECT_THAT(registry_.Find("t", PolicySource::kFile), IsNull());
-  registry_.SetFiles({{"t", FileOf("mode: off\n")}});
-  ASSERT_THAT(registry_.Set("t", "mode: block\n", "", kNow), IsOk());
+  registry_.SetFiles({{"t", FileOf(Doc("mode: off"))}});
+  ASSERT_THAT(registry_.Set("t", Doc("mode: block"), "", kNow), IsOk());
   const PolicyDocumentPtr stored = registry_.Find("t", PolicySource::kStored);
   ASSERT_NE(stored, nullptr);
-  EXPECT_EQ(stored->yaml(), "mode: block\n");
-  EXPECT_EQ(stored->etag(), PolicyEtag("mode: block\n"));
+  EXPECT_EQ(stored->yaml(), Doc("mode: block"));
+  EXPECT_EQ(stored->etag(), PolicyEtag(Doc("mode: block")));
   EXPECT_EQ(stored->update_time(), kNow);
-  EXPECT_EQ(registry_.Find("t", PolicySource::kFile)->yaml(), "mode: off\n");
+  EXPECT_EQ(registry_.Find("t", PolicySource::kFile)->yaml(), Doc("mode: off"));
   const PolicyDocumentPtr built_in =
       registry_.Find("t", PolicySource::kBuiltIn);
-  EXPECT_EQ(built_in->policies().front().digest, PolicyDigest(BuiltIn()));
+  EXPECT_EQ(built_in->policies().policies().front().digest,
+            PolicyDigest(BuiltIn()));
   EXPECT_EQ(built_in->update_time(), 0);
 }
 
 TEST_F(PolicyRegistryTest, WhatIsStoredIsInForceAfterARestart) {
-  ASSERT_THAT(registry_.Set("a", "mode: block\n", "", kNow), IsOk());
-  ASSERT_THAT(registry_.Set("b", "mode: off\n", "", kNow), IsOk());
+  ASSERT_THAT(registry_.Set("a", Doc("mode: block"), "", kNow), IsOk());
+  ASSERT_THAT(registry_.Set("b", Doc("mode: off"), "", kNow), IsOk());
   PolicyRegistry restarted(store_, BuiltIn());
   EXPECT_EQ(restarted.For("a")->source(), PolicySource::kBuiltIn);
   ASSERT_THAT(restarted.LoadStored(ExpectNoError), IsOk());
@@ -126,10 +138,12 @@ TEST_F(PolicyRegistryTest, WhatIsStoredIsInForceAfterARestart) {
 }
 
 TEST_F(PolicyRegistryTest, ABadStoredDocumentIsPassedByAndNamed) {
-  ASSERT_THAT(store_.PutPolicy({.tenant = "bad", .yaml = "colour: blue\n"}, ""),
-              IsOk());
-  ASSERT_THAT(store_.PutPolicy({.tenant = "good", .yaml = "mode: off\n"}, ""),
-              IsOk());
+  ASSERT_THAT(
+      store_.PutPolicy({.tenant = "bad", .yaml = Doc("colour: blue")}, ""),
+      IsOk());
+  ASSERT_THAT(
+      store_.PutPolicy({.tenant = "good", .yaml = Doc("mode: off")}, ""),
+      IsOk());
   std::map<std::string, absl::Status> errors;
   ASSERT_THAT(registry_.LoadStored(
                   [&](absl::string_view tenant, const absl::Status& why) {
@@ -143,26 +157,28 @@ TEST_F(PolicyRegistryTest, ABadStoredDocumentIsPassedByAndNamed) {
 }
 
 TEST_F(PolicyRegistryTest, ABadDocumentChangesNothingAndEachProblemIsNamed) {
-  ASSERT_THAT(registry_.Set("t", "mode: off\n", "", kNow), IsOk());
+  ASSERT_THAT(registry_.Set("t", Doc("mode: off"), "", kNow), IsOk());
   const auto refused = registry_.Set(
-      "t", "mode: block\ncolour: blue\nblock_size: 0\n", std::nullopt, kNow);
+      "t", Doc("mode: block\n    colour: blue\n    block: {size: 0}"),
+      std::nullopt, kNow);
   EXPECT_THAT(refused, kInvalid);
   const std::vector<Violation> violations = ViolationsOf(refused.status());
   ASSERT_THAT(violations, SizeIs(2));
-  EXPECT_EQ(violations[0].field, "colour");
-  EXPECT_THAT(violations[0].description, ::testing::StartsWith("2:1: "));
-  EXPECT_THAT(violations[1].field, HasSubstr("block_size"));
-  EXPECT_THAT(violations[1].description, ::testing::StartsWith("3:"));
+  EXPECT_EQ(violations[0].field, "policies[0]");
+  EXPECT_THAT(violations[0].description,
+              ::testing::StartsWith("4:5: unknown name \"colour\""));
+  EXPECT_THAT(violations[1].field, HasSubstr("block.size"));
+  EXPECT_THAT(violations[1].description, ::testing::StartsWith("5:"));
   EXPECT_EQ(ModeOf("t"), Mode::kOff);
-  EXPECT_EQ(store_.GetPolicy("t")->yaml, "mode: off\n");
+  EXPECT_EQ(store_.GetPolicy("t")->yaml, Doc("mode: off"));
 }
 
 TEST_F(PolicyRegistryTest, AnotherDocumentThanExpectedIsAConflict) {
-  const std::string etag = PolicyEtag("mode: off\n");
-  EXPECT_THAT(registry_.Set("t", "mode: off\n", etag, kNow), kConflict);
+  const std::string etag = PolicyEtag(Doc("mode: off"));
+  EXPECT_THAT(registry_.Set("t", Doc("mode: off"), etag, kNow), kConflict);
   EXPECT_EQ(ModeOf("t"), Mode::kEveryTurn);
-  ASSERT_THAT(registry_.Set("t", "mode: off\n", "", kNow), IsOk());
-  const auto refused = registry_.Set("t", "mode: block\n", "", kNow);
+  ASSERT_THAT(registry_.Set("t", Doc("mode: off"), "", kNow), IsOk());
+  const auto refused = registry_.Set("t", Doc("mode: block"), "", kNow);
   EXPECT_THAT(refused, kConflict);
   EXPECT_EQ(MetadataOf(refused.status(), "etag"), etag);
   EXPECT_THAT(registry_.Delete("t", "x"), kConflict);
@@ -172,11 +188,35 @@ TEST_F(PolicyRegistryTest, AnotherDocumentThanExpectedIsAConflict) {
 }
 
 TEST_F(PolicyRegistryTest, ValidatingStoresNothingAndSeesTheSameErrors) {
-  EXPECT_THAT(registry_.Validate("t", "mode: off\n", "", kNow), IsOk());
+  EXPECT_THAT(registry_.Validate("t", Doc("mode: off"), "", kNow), IsOk());
   EXPECT_THAT(store_.GetPolicy("t"), kMissing);
   EXPECT_EQ(ModeOf("t"), Mode::kEveryTurn);
-  EXPECT_THAT(registry_.Validate("t", "mode: off\n", "x", kNow), kConflict);
-  EXPECT_THAT(registry_.Validate("t", "mode: pink\n", "", kNow), kInvalid);
+  EXPECT_THAT(registry_.Validate("t", Doc("mode: off"), "x", kNow), kConflict);
+  EXPECT_THAT(registry_.Validate("t", Doc("mode: pink"), "", kNow), kInvalid);
+}
+
+TEST_F(PolicyRegistryTest, ADocumentOfAnotherTenantIsRefused) {
+  EXPECT_THAT(registry_.Set("t", "tenant: t\n" + Doc("mode: off"), "", kNow),
+              IsOk());
+  const auto refused = registry_.Set("t", "tenant: u\n" + Doc("mode: block"),
+                                     std::nullopt, kNow);
+  EXPECT_THAT(refused, kInvalid);
+  EXPECT_EQ(ViolationsOf(refused.status()),
+            (std::vector<Violation>{
+                {.field = "tenant",
+                 .description = "1:1: is \"u\", but this is the document of "
+                                "\"t\"; write that, or leave it out"}}));
+}
+
+TEST_F(PolicyRegistryTest, SessionsThatNoPolicyIsForHaveTheServers) {
+  ASSERT_THAT(
+      registry_.Set("t", Doc("match: {labels: {app: demo}}\n    mode: off"), "",
+                    kNow),
+      IsOk());
+  EXPECT_EQ(ModeOf("t"), Mode::kEveryTurn);
+  SessionHeader session;
+  session.labels = {{"app", "demo"}};
+  EXPECT_EQ(registry_.For("t")->For(session, "m").policy->mode, Mode::kOff);
 }
 
 TEST_F(PolicyRegistryTest, ADocumentOfTooManyBytesIsRefusedUnread) {
@@ -184,7 +224,7 @@ TEST_F(PolicyRegistryTest, ADocumentOfTooManyBytesIsRefusedUnread) {
   const auto refused = registry_.Set("t", large, std::nullopt, kNow);
   EXPECT_THAT(refused, kInvalid);
   EXPECT_THAT(std::string(refused.status().message()),
-              AllOf(HasSubstr("1048577 bytes"), HasSubstr("at most 1048576")));
+              HasSubstr("more than 1048576 bytes"));
 }
 
 TEST_F(PolicyRegistryTest, AnAnswerHasRoomForWhatItSaysOfProblems) {
@@ -216,10 +256,11 @@ TEST_F(PolicyRegistryTest, ReadersSeeOneDocumentOrTheOtherWhileWritersChange) {
     });
   }
   for (int i = 0; i < 200; ++i) {
-    EXPECT_THAT(registry_.Set("t", i % 2 == 0 ? "mode: off\n" : "mode: block\n",
-                              std::nullopt, kNow),
-                IsOk());
-    registry_.SetFiles({{"t", FileOf("mode: off\n")}});
+    EXPECT_THAT(
+        registry_.Set("t", i % 2 == 0 ? Doc("mode: off") : Doc("mode: block"),
+                      std::nullopt, kNow),
+        IsOk());
+    registry_.SetFiles({{"t", FileOf(Doc("mode: off"))}});
     if (i % 3 == 0) {
       EXPECT_THAT(registry_.Delete("t", std::nullopt), IsOk());
     }

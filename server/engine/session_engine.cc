@@ -31,6 +31,7 @@
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
+#include "server/policy/policy_set.h"
 #include "server/store/session_store.h"
 #include "server/tokens/token_counter.h"
 #include "server/view/plan_view.h"
@@ -307,8 +308,9 @@ absl::StatusOr<BuiltView> SessionEngine::Decide(
   }
 
   const PolicyDocumentPtr document = policies_.For(session.header().key.tenant);
-  const NamedPolicy& named = document->For(session.header(), model);
-  const Policy& policy = named.policy;
+  const AppliedPolicy applied = document->For(session.header(), model);
+  Policy policy = *applied.policy;
+  if (applied.is_control) policy.mode = Mode::kOff;
   const ModelPrices& prices = PricesOf(model);
   ViewServed decision = PlanView(session, policy, prices,
                                  {.now = request.append.now,
@@ -327,7 +329,7 @@ absl::StatusOr<BuiltView> SessionEngine::Decide(
       0, decided.view_call.total() - PromptTokensMax(policy, prices));
   built.masked_count = session.ledger().mask_count;
   built.copied_placeholder_count = session.ledger().copied_placeholder_count;
-  built.policy_digest = named.digest;
+  built.policy_digest = std::string(applied.digest);
   return built;
 }
 

@@ -22,8 +22,8 @@
 #include "server/model/record.h"
 #include "server/policy/policy.h"
 #include "server/store/memory/memory_store.h"
-#include "tests/support/form_token_counter.h"
 #include "tests/support/messages.h"
+#include "tests/support/scripted_session.h"
 #include "tests/support/status_matchers.h"
 
 namespace clerestory {
@@ -36,8 +36,15 @@ using ::testing::SizeIs;
 constexpr Format kFormat = Format::kAnthropicMessages;
 constexpr TimeMicros kNow = 1'000 * kMicrosPerSecond;
 
-constexpr char kMasksAtOnce[] = "mode: every_turn\nkeep_observations: 3\n";
-constexpr char kMasksNothing[] = "mode: off\n";
+constexpr char kMasksAtOnce[] =
+    "policies:\n"
+    "  - name: main\n"
+    "    mode: every_turn\n"
+    "    keep: {observations: 3}\n";
+constexpr char kMasksNothing[] =
+    "policies:\n"
+    "  - name: main\n"
+    "    mode: off\n";
 
 Policy Off() {
   Policy policy;
@@ -93,7 +100,7 @@ TEST_F(SessionEnginePolicyTest, AChangedPolicyHoldsFromTheNextViewOn) {
   built = ServeTurn("t");
   EXPECT_GT(built.masked_count, 0);
   EXPECT_EQ(built.policy_digest,
-            engine_.policies().For("t")->policies().front().digest);
+            engine_.policies().For("t")->policies().policies().front().digest);
 }
 
 TEST_F(SessionEnginePolicyTest, WhatIsMaskedStaysMaskedWhenThePolicyChanges) {
@@ -107,7 +114,7 @@ TEST_F(SessionEnginePolicyTest, WhatIsMaskedStaysMaskedWhenThePolicyChanges) {
   for (int i = 0; i < 5; ++i) {
     const BuiltView after = ServeTurn("t");
     EXPECT_EQ(after.masked_count, before.masked_count);
-    EXPECT_NE(after.policy_digest, before.policy_digest);
+    EXPECT_EQ(after.policy_digest, PolicyDigest(Off()));
     ASSERT_GE(after.view.messages.size(), before.view.messages.size());
     for (std::size_t m = 0; m < before.view.messages.size(); ++m) {
       EXPECT_EQ(*after.view.messages[m], *before.view.messages[m]);
@@ -122,6 +129,38 @@ TEST_F(SessionEnginePolicyTest, APolicyIsOfItsTenantAlone) {
   BuiltView built;
   for (int i = 0; i < 8; ++i) built = ServeTurn("other");
   EXPECT_EQ(built.masked_count, 0);
+}
+
+TEST_F(SessionEnginePolicyTest, ASessionOfTheControlGroupIsNeverMasked) {
+  ASSERT_THAT(engine_.CreateSession(HeaderOf("t")), IsOk());
+  ASSERT_THAT(
+      engine_.policies().Set(
+          "t",
+          std::string(kMasksAtOnce) + "    control: {share_permille: 1000}\n",
+          "", kNow),
+      IsOk());
+  BuiltView built;
+  for (int i = 0; i < 8; ++i) built = ServeTurn("t");
+  EXPECT_EQ(built.masked_count, 0);
+  EXPECT_EQ(built.policy_digest,
+            engine_.policies().For("t")->policies().policies().front().digest);
+}
+
+TEST_F(SessionEnginePolicyTest, PoliciesMatchByLabel) {
+  SessionHeader header = HeaderOf("t");
+  header.labels = {{"app", "demo"}};
+  ASSERT_THAT(engine_.CreateSession(header), IsOk());
+  ASSERT_THAT(engine_.policies().Set("t",
+                                     "policies:\n"
+                                     "  - name: demo\n"
+                                     "    match: {labels: {app: demo}}\n"
+                                     "    mode: every_turn\n"
+                                     "    keep: {observations: 3}\n",
+                                     "", kNow),
+              IsOk());
+  BuiltView built;
+  for (int i = 0; i < 8; ++i) built = ServeTurn("t");
+  EXPECT_GT(built.masked_count, 0);
 }
 
 TEST_F(SessionEnginePolicyTest, LabelsArePartOfWhatASessionIsCreatedWith) {
@@ -147,7 +186,8 @@ TEST_F(SessionEnginePolicyTest, ASessionPlayedAgainBreaksWhereItDid) {
   const auto input = engine_.ReadForTrial(HeaderOf("t").key);
   ASSERT_THAT(input, IsOk());
   EXPECT_EQ(input->preamble_tokens, 7);
-  const Policy policy = engine_.policies().For("t")->policies().front().policy;
+  const Policy policy =
+      engine_.policies().For("t")->policies().policies().front().policy;
   const auto trial = TryPolicy(*input, policy, CharacterCounter());
   ASSERT_THAT(trial, IsOk());
   // The last view has no answer yet.

@@ -108,8 +108,9 @@ absl::Status CheckModel(absl::string_view model) {
 absl::StatusOr<Labels> ToLabels(
     absl::string_view field,
     const google::protobuf::Map<std::string, std::string>& labels) {
-  if (static_cast<std::int64_t>(labels.size()) > kLabelsMax) {
-    return FieldError(field, absl::StrCat("more than ", kLabelsMax, " labels"));
+  if (static_cast<std::int64_t>(labels.size()) > kSessionLabelsMax) {
+    return FieldError(field,
+                      absl::StrCat("more than ", kSessionLabelsMax, " labels"));
   }
   // In the order of the keys, so that of several errors the same one is told.
   Labels sorted(labels.begin(), labels.end());

@@ -21,6 +21,9 @@
 #include "server/engine/policy_document.h"
 #include "server/engine/policy_trial.h"
 #include "server/model/record.h"
+#include "server/policy/policy.h"
+#include "server/policy/policy_set.h"
+#include "server/policy/presets.h"
 #include "server/rpc/convert.h"
 
 namespace clerestory {
@@ -74,27 +77,36 @@ v1::PolicyDocument FromDocument(const PolicyDocument& document,
   out.set_yaml(document.yaml());
   out.set_etag(document.etag());
   out.set_source(static_cast<v1::PolicySource>(document.source()));
-  out.set_digest(document.digest());
+  out.set_digest(document.policies().digest());
   if (document.source() != PolicySource::kBuiltIn) {
     *out.mutable_update_time() = FromTime(document.update_time());
   }
   return out;
 }
 
-v1::Policy FromNamedPolicy(const NamedPolicy& policy, PolicySource source) {
+v1::Policy FromPolicy(const TenantPolicy& policy, PolicySource source) {
   v1::Policy out;
   out.set_name(policy.name);
-  out.set_match(policy.match);
+  out.mutable_labels()->insert(policy.labels.begin(), policy.labels.end());
+  out.set_model(policy.model);
   out.set_digest(policy.digest);
-  out.set_yaml(policy.yaml);
+  out.set_yaml(DocumentOf(policy.policy));
   out.set_source(static_cast<v1::PolicySource>(source));
   return out;
 }
 
-v1::PolicyTrial FromTrial(const PolicyTrial& trial, const NamedPolicy& policy,
-                          PolicySource source) {
+v1::PolicyPreset FromPreset(const Preset& preset) {
+  v1::PolicyPreset out;
+  out.set_name(std::string(preset.name));
+  out.set_origin(std::string(preset.source));
+  out.set_difference(std::string(preset.difference));
+  out.set_digest(PolicyDigest(preset.policy));
+  out.set_yaml(DocumentOf(preset.policy));
+  return out;
+}
+
+v1::PolicyTrial FromTrial(const PolicyTrial& trial) {
   v1::PolicyTrial out;
-  *out.mutable_policy() = FromNamedPolicy(policy, source);
   out.set_call_count(trial.call_count);
   out.set_cost_pico_usd(trial.cost);
   out.set_raw_cost_pico_usd(trial.raw_cost);

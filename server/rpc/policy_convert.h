@@ -10,7 +10,8 @@
 #include "server/backtest/backtest.h"
 #include "server/engine/policy_document.h"
 #include "server/engine/policy_trial.h"
-#include "server/store/session_store.h"
+#include "server/policy/policy_set.h"
+#include "server/policy/presets.h"
 
 namespace clerestory {
 
@@ -25,9 +26,10 @@ absl::StatusOr<BacktestInput> ToBacktestInput(const v1::PostedSession& posted);
 
 v1::PolicyDocument FromDocument(const PolicyDocument& document,
                                 absl::string_view tenant);
-v1::Policy FromNamedPolicy(const NamedPolicy& policy, PolicySource source);
-v1::PolicyTrial FromTrial(const PolicyTrial& trial, const NamedPolicy& policy,
-                          PolicySource source);
+v1::Policy FromPolicy(const TenantPolicy& policy, PolicySource source);
+v1::PolicyPreset FromPreset(const Preset& preset);
+// Without its policy.
+v1::PolicyTrial FromTrial(const PolicyTrial& trial);
 
 }  // namespace clerestory
 

@@ -15,6 +15,8 @@
 #include "server/engine/policy_document.h"
 #include "server/engine/policy_trial.h"
 #include "server/policy/policy.h"
+#include "server/policy/policy_set.h"
+#include "server/policy/presets.h"
 #include "server/rpc/convert.h"
 #include "server/yaml/problem.h"
 #include "tests/support/status_matchers.h"
@@ -87,10 +89,38 @@ TEST(PolicyConvertTest, ADocumentIsToldWithItsTextAndSource) {
   EXPECT_EQ(out.etag(), built_in->etag());
   std::vector<Problem> problems;
   const auto stored = PolicyDocument::Read(
-      PolicySource::kStored, "f", built_in->yaml(), 7'000'000, problems);
+      {.tenant = "t", .yaml = built_in->yaml(), .update_time = 7'000'000},
+      Policy(), problems);
   ASSERT_NE(stored, nullptr);
-  EXPECT_EQ(stored->digest(), built_in->digest());
+  EXPECT_EQ(FromDocument(*stored, "t").digest(), out.digest());
   EXPECT_EQ(FromDocument(*stored, "t").update_time().seconds(), 7);
+}
+
+TEST(PolicyConvertTest, APolicyIsToldWithWhatItMatches) {
+  TenantPolicy policy;
+  policy.name = "n";
+  policy.labels = {{"app", "demo"}};
+  policy.model = "claude-*";
+  policy.digest = "d";
+  const v1::Policy out = FromPolicy(policy, PolicySource::kFile);
+  EXPECT_EQ(out.name(), "n");
+  EXPECT_EQ(out.labels().at("app"), "demo");
+  EXPECT_EQ(out.model(), "claude-*");
+  EXPECT_EQ(out.digest(), "d");
+  EXPECT_EQ(out.source(), v1::POLICY_SOURCE_FILE);
+  EXPECT_EQ(out.yaml(), DocumentOf(Policy()));
+}
+
+TEST(PolicyConvertTest, EveryPresetIsADocumentThatCanBeStored) {
+  for (const Preset& preset : Presets()) {
+    const v1::PolicyPreset out = FromPreset(preset);
+    EXPECT_EQ(out.name(), std::string(preset.name));
+    std::vector<Problem> problems;
+    const auto document =
+        PolicyDocument::Read({.yaml = out.yaml()}, Policy(), problems);
+    ASSERT_NE(document, nullptr) << out.name() << Describe(problems);
+    EXPECT_EQ(document->policies().policies().front().digest, out.digest());
+  }
 }
 
 TEST(PolicyConvertTest, ATrialNamesTheObservationsOfItsBreaks) {
@@ -103,10 +133,7 @@ TEST(PolicyConvertTest, ATrialNamesTheObservationsOfItsBreaks) {
   made.saved_tokens = 50;
   made.view.break_reason = BreakReason::kPays;
   made.view.masks = {{.sequence = 2, .index = 1}, {.sequence = 4}};
-  const v1::PolicyTrial out =
-      FromTrial(trial, {.name = "n", .digest = "d"}, PolicySource::kFile);
-  EXPECT_EQ(out.policy().name(), "n");
-  EXPECT_EQ(out.policy().source(), v1::POLICY_SOURCE_FILE);
+  const v1::PolicyTrial out = FromTrial(trial);
   EXPECT_EQ(out.call_count(), 9);
   ASSERT_EQ(out.breaks_size(), 1);
   EXPECT_EQ(out.breaks(0).reason(), v1::BREAK_REASON_PAYS);

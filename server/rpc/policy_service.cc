@@ -23,6 +23,8 @@
 #include "server/engine/policy_trial.h"
 #include "server/engine/session_engine.h"
 #include "server/model/record.h"
+#include "server/policy/policy_set.h"
+#include "server/policy/presets.h"
 #include "server/rpc/call.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/policy_convert.h"
@@ -85,11 +87,17 @@ absl::Status InPosted(const absl::Status& status) {
 absl::StatusOr<v1::PolicyTrial> Try(const ServiceContext& service,
                                     const Played& played,
                                     const PolicyDocument& document) {
-  const NamedPolicy& policy = document.For(played.header, played.model);
+  // What the policy does is asked for, also of a session of the control group.
+  const AppliedPolicy applied = document.For(played.header, played.model);
   absl::StatusOr<PolicyTrial> trial =
-      TryPolicy(played.input, policy.policy, service.engine.counter());
+      TryPolicy(played.input, *applied.policy, service.engine.counter());
   if (!trial.ok()) return InPosted(trial.status());
-  return FromTrial(*trial, policy, document.source());
+  v1::PolicyTrial out = FromTrial(*trial);
+  for (const TenantPolicy& policy : document.policies().policies()) {
+    if (policy.name != applied.name) continue;
+    *out.mutable_policy() = FromPolicy(policy, document.source());
+  }
+  return out;
 }
 
 }  // namespace
@@ -152,15 +160,11 @@ absl::Status PolicyService::Get(const v1::GetPolicyRequest& request,
 absl::Status PolicyService::List(v1::ListPoliciesResponse& response) const {
   const PolicyDocumentPtr document =
       service_.engine.policies().For(service_.tenant);
-  for (const NamedPolicy& policy : document->policies()) {
-    *response.add_policies() = FromNamedPolicy(policy, document->source());
+  for (const TenantPolicy& policy : document->policies().policies()) {
+    *response.add_policies() = FromPolicy(policy, document->source());
   }
-  for (const PresetPolicy& preset : PresetPolicies()) {
-    v1::PolicyPreset& to = *response.add_presets();
-    to.set_name(preset.name);
-    to.set_help(preset.help);
-    to.set_digest(preset.digest);
-    to.set_yaml(preset.yaml);
+  for (const Preset& preset : Presets()) {
+    *response.add_presets() = FromPreset(preset);
   }
   return absl::OkStatus();
 }
@@ -180,7 +184,7 @@ absl::Status PolicyService::Set(const v1::SetPolicyRequest& request,
     service_.logger.Write(Severity::kInfo, "policy_stored",
                           {{"tenant", service_.tenant},
                            {"etag", document->etag()},
-                           {"digest", document->digest()}});
+                           {"digest", document->policies().digest()}});
   }
   return absl::OkStatus();
 }
@@ -203,8 +207,8 @@ absl::Status PolicyService::Check(const v1::CheckPolicyRequest& request,
                        service_.tenant, request.yaml(), ExpectedEtag(),
                        service_.clock.Now()));
     *response.mutable_candidate() = FromDocument(*candidate, service_.tenant);
-    for (const NamedPolicy& policy : candidate->policies()) {
-      *response.add_policies() = FromNamedPolicy(policy, candidate->source());
+    for (const TenantPolicy& policy : candidate->policies().policies()) {
+      *response.add_policies() = FromPolicy(policy, candidate->source());
     }
   }
   if (request.played_case() == v1::CheckPolicyRequest::PLAYED_NOT_SET) {

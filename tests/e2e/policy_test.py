@@ -5,6 +5,7 @@
 import contextlib
 import os
 import signal
+import subprocess
 import time
 
 import grpc
@@ -22,11 +23,19 @@ import server_process
 from python_client import Client, call, error_of, result, user
 
 OUTPUT = "a line of tool output\n" * 200
-OFF = b"mode: off\n"
-EVERY_TURN = b"mode: every_turn\nkeep_observations: 3\n"
-BLOCK = b"mode: block\nblock_size: 3\nkeep_observations: 3\n"
-
 SOURCE = policy_service_pb2.PolicySource
+
+
+def document(*lines):
+    """One of one policy."""
+    text = "".join(f"    {line}\n" for line in lines)
+    return f"policies:\n  - name: main\n{text}".encode()
+
+
+OFF = document("mode: off")
+EVERY_TURN = document("mode: every_turn", "keep: {observations: 3}")
+BLOCK = document("mode: block", "block: {size: 3}", "keep: {observations: 3}")
+BAD = document("mode: block", "colour: blue", "block: {size: 0}")
 
 
 class Agent:
@@ -109,10 +118,10 @@ def wait_until(condition, seconds=15):
 
 def test_a_tenant_without_a_document_has_the_servers(served):
     _, _, policies = served
-    document = get(policies)
-    assert document.source == SOURCE.POLICY_SOURCE_BUILT_IN
-    assert document.name == "default"
-    assert not document.HasField("update_time")
+    there = get(policies)
+    assert there.source == SOURCE.POLICY_SOURCE_BUILT_IN
+    assert there.name == "default"
+    assert not there.HasField("update_time")
     for source in (SOURCE.POLICY_SOURCE_STORED, SOURCE.POLICY_SOURCE_FILE):
         error = error_of(lambda source=source: get(policies, source))
         assert error.code == grpc.StatusCode.NOT_FOUND
@@ -122,7 +131,7 @@ def test_a_tenant_without_a_document_has_the_servers(served):
         SOURCE.POLICY_SOURCE_BUILT_IN
     ]
     # What it says of itself says the same when it is stored.
-    assert put(policies, document.yaml).digest == document.digest
+    assert put(policies, there.yaml).digest == there.digest
 
 
 def test_a_stored_document_is_in_force_at_once_and_after_kill_9(tmp_path):
@@ -139,8 +148,7 @@ def test_a_stored_document_is_in_force_at_once_and_after_kill_9(tmp_path):
         assert after.report.policy_digest == listed.policies[0].digest
         server.kill()
     with serving(tmp_path) as (server, client, policies):
-        document = get(policies)
-        assert document == stored
+        assert get(policies) == stored
         again = client.build("s")
         assert list(again.messages) == list(after.messages)
         assert again.report.policy_digest == after.report.policy_digest
@@ -171,20 +179,22 @@ def test_a_document_is_replaced_only_where_it_is_the_expected_one(served):
 def test_a_bad_document_is_refused_with_every_place(served):
     _, _, policies = served
     stored = put(policies, OFF)
-    bad = b"mode: block\ncolour: blue\nblock_size: 0\n"
     for fields in ({}, {"validate_only": True}):
-        error = error_of(lambda fields=fields: put(policies, bad, **fields))
+        error = error_of(lambda fields=fields: put(policies, BAD, **fields))
         assert error.code == grpc.StatusCode.INVALID_ARGUMENT
         assert error.reason == "POLICY_INVALID"
-        violations = violations_of(lambda fields=fields: put(policies, bad, **fields))
-        assert [field for field, _ in violations] == ["colour", "block_size"]
-        assert [what.split(":")[0] for _, what in violations] == ["2", "3"]
+        violations = violations_of(lambda fields=fields: put(policies, BAD, **fields))
+        assert [field for field, _ in violations] == [
+            "policies[0]",
+            "policies[0].block.size",
+        ]
+        assert [what.split(": ")[0] for _, what in violations] == ["4:5", "5:19"]
     assert get(policies) == stored
 
 
 def test_a_document_with_very_many_problems_still_has_an_answer(served):
     _, _, policies = served
-    bad = b"".join(b"unknown_key_number_%d: 1\n" % i for i in range(5000))
+    bad = document(*(f"unknown_key_number_{i}: 1" for i in range(5000)))
     violations = violations_of(lambda: put(policies, bad))
     assert 5 < len(violations) < 200
     assert "more; correct these first" in violations[-1][1]
@@ -267,7 +277,7 @@ def test_checking_says_what_is_missing_or_wrong(served):
             "SESSION_NOT_FOUND",
         ),
         (
-            policy_service_pb2.CheckPolicyRequest(yaml=b"mode: pink"),
+            policy_service_pb2.CheckPolicyRequest(yaml=document("mode: pink")),
             "POLICY_INVALID",
         ),
     ):
@@ -367,13 +377,15 @@ def test_a_bad_version_keeps_the_good_one_and_is_logged_once(tmp_path):
         def refused():
             return [e for e in server.entries() if e["event"] == "file_refused"]
 
-        file.write_bytes(b"mode: block\ncolour: blue\nshade: dark\n")
+        file.write_bytes(BAD)
         wait_until(lambda: len(refused()) == 2)
         assert [(entry["line"], entry["column"]) for entry in refused()] == [
-            (2, 1),
-            (3, 1),
+            (4, 5),
+            (5, 19),
         ]
-        assert refused()[0]["message"].startswith(f"{file}:2:1: colour")
+        assert refused()[0]["message"].startswith(
+            f'{file}:4:5: policies[0]: unknown name "colour"'
+        )
         assert get(policies).yaml == OFF
 
         # Read again at once, and not logged again.
@@ -414,9 +426,18 @@ def test_sighup_without_a_directory_stops_nothing(served):
 def test_a_bad_file_at_the_start_is_an_error_with_every_place(tmp_path):
     folder = tmp_path / "policies"
     folder.mkdir()
-    (folder / "a.yaml").write_bytes(b"mode: block\ncolour: blue\n")
-    (folder / "b.yaml").write_bytes(b"\nmode: pink\n")
-    with pytest.raises(RuntimeError) as failed:
-        server_process.Server(tmp_path / "s", "--policy-dir", str(folder)).start()
-    assert f"{folder}/a.yaml:2:1: colour" in str(failed.value)
-    assert f"{folder}/b.yaml:2:" in str(failed.value)
+    (folder / "a.yaml").write_bytes(BAD)
+    (folder / "b.yaml").write_bytes(document("mode: pink"))
+    ran = subprocess.run(
+        [
+            str(server_process.BIN / "clerestory-server"),
+            *("--listen", "127.0.0.1:0", "--store", "memory"),
+            *("--policy-dir", str(folder)),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert ran.returncode != 0
+    assert f'{folder}/a.yaml:4:5: policies[0]: unknown name "colour"' in ran.stderr
+    assert f"{folder}/b.yaml:3:11: policies[0].mode" in ran.stderr
