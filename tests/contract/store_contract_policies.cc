@@ -82,7 +82,7 @@ TEST_P(SessionStoreContract, DocumentsOfTenantsAreApart) {
                                             std::string("a\0b", 3),
                                             "aa",
                                             "\xff"};
-  for (const std::string& tenant : {"aa", "a", "\xff"}) {
+  for (const char* const tenant : {"aa", "a", "\xff"}) {
     ASSERT_THAT(store().PutPolicy(PolicyOf(tenant, tenant), ""), IsOk());
   }
   for (const std::string& tenant : tenants) {
