@@ -132,8 +132,10 @@ class Compiler {
       Add(policy.match_place,
           absl::StrCat("never applies, since policies[", i, "], ",
                        QuoteForError(earlier.name), ", matches whatever ",
-                       QuoteForError(policy.name),
-                       " does; write it in front of that, or leave it out"));
+                       QuoteForError(policy.name), " does; ",
+                       IsForAllOf(policy, earlier)
+                           ? "leave one of them out"
+                           : "write it in front of that"));
       return;
     }
   }

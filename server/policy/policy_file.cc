@@ -88,6 +88,17 @@ std::string TenantOf(absl::string_view file) {
   return absl::ConsumeSuffix(&file, kSuffix) ? std::string(file) : "";
 }
 
+// Says what to do about a file that is no YAML, in the way that policies are.
+void AddRemedy(Problem& problem) {
+  if (absl::StartsWith(problem.what, "not YAML: ")) {
+    absl::StrAppend(&problem.what,
+                    "; write it indented with blanks, not tabs, with quotes "
+                    "and brackets closed, and globs in quotes");
+  } else if (problem.what == "not UTF-8") {
+    absl::StrAppend(&problem.what, "; write the file in UTF-8");
+  }
+}
+
 // The first `count` of `maps`, or all.
 std::span<YamlMap> Few(std::vector<YamlMap>& maps, std::size_t count) {
   return std::span(maps).first(std::min(maps.size(), count));
@@ -141,8 +152,7 @@ class Parser {
             .path = std::move(problem.path)};
   }
 
-  // Adds what `status` says to the value of `key`, without the field's name,
-  // which is another in the file.
+  // What `status` says, without the field's name, which is another in the file.
   static std::string WhatOf(const absl::Status& status,
                             absl::string_view field) {
     absl::string_view what = status.message();
@@ -300,11 +310,7 @@ class Parser {
     Policy policy;
     const absl::Status status = SetPolicyField(field.field, *text, policy);
     if (status.ok()) return text;
-    map.Add(field.key,
-            absl::StrCat(WhatOf(status, field.field),
-                         status.message().find(';') == absl::string_view::npos
-                             ? "; write a text of that kind"
-                             : ""));
+    map.Add(field.key, WhatOf(status, field.field));
     return std::nullopt;
   }
 
@@ -345,9 +351,6 @@ class Parser {
         const absl::Status status = CheckGlob("tool", *tool);
         if (!status.ok()) map.Add("tool", WhatOf(status, "tool"));
       }
-      if (!map.Has("never_mask") && !map.Has("keep_observations")) {
-        map.Add("says nothing; write never_mask or keep_observations");
-      }
       if (map.Has("never_mask")) {
         rule.is_never_masked = map.Boolean("never_mask").value_or(false);
       }
@@ -356,9 +359,15 @@ class Parser {
             map.Integer("keep_observations", 1, kSessionMessagesMax)
                 .value_or(0);
       }
+      const bool is_empty =
+          !map.Has("never_mask") && !map.Has("keep_observations");
+      const std::size_t before = problems_.size();
+      map.Finish();
+      if (is_empty && problems_.size() == before) {
+        map.Add("says nothing; write never_mask or keep_observations");
+      }
       parsed.tool_places.push_back(PlaceOf(map));
       parsed.tools.push_back(std::move(rule));
-      map.Finish();
     }
   }
 
@@ -378,6 +387,9 @@ std::optional<PolicyFile> ParsePolicyFile(absl::string_view file,
                                           std::vector<Problem>& problems) {
   const std::size_t before = problems.size();
   std::optional<YamlMap> root = YamlMap::Load(file, text, problems);
+  for (std::size_t i = before; i < problems.size(); ++i) {
+    AddRemedy(problems[i]);
+  }
   if (!root.has_value()) return std::nullopt;
   const bool is_whole = problems.size() == before;
   PolicyFile parsed = Parser(problems).Parse(file, *std::move(root));

@@ -26,6 +26,7 @@ namespace clerestory {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
@@ -131,6 +132,31 @@ TEST(PolicyFileTest, AFileNameThatIsNoTenantsIsAProblem) {
   ParsePolicyFile("my tenant.yaml", "policies: [{name: p}]", problems);
   ASSERT_THAT(problems, SizeIs(1));
   EXPECT_EQ(problems[0].path, "tenant");
+}
+
+TEST(PolicyFileTest, ListsHaveLimits) {
+  const auto first = [](absl::string_view text) {
+    std::vector<Problem> problems;
+    LoadPolicies("f", text, Policy(), problems);
+    return problems.empty() ? "" : Describe(problems.front());
+  };
+  std::string policies = "policies:\n";
+  std::string globs = "policies: [{name: p, tools: {include: [";
+  std::string rules = "policies: [{name: p, tools: {rules: [";
+  std::string labels = "policies: [{name: p, match: {labels: {";
+  for (int i = 0; i <= 100; ++i) {
+    absl::StrAppend(&policies, "  - {name: p", i, ", match: {model: m", i,
+                    "}}\n");
+    absl::StrAppend(&globs, "t", i, ", ");
+    absl::StrAppend(&rules, "{tool: t", i, ", never_mask: true}, ");
+    if (i <= 16) absl::StrAppend(&labels, "l", i, ": x, ");
+  }
+  EXPECT_EQ(first(policies),
+            "f:2:3: policies: has 101 policies; write at most 100");
+  EXPECT_THAT(first(globs + "]}}]"), HasSubstr("has 101 globs; write 1 to"));
+  EXPECT_THAT(first(rules + "]}}]"), HasSubstr("has 101 rules; write at most"));
+  EXPECT_THAT(first(labels + "}}}]"),
+              HasSubstr("has 17 labels; write 1 to 16"));
 }
 
 TEST(PolicyFileTest, KeepsWhatStandsWhere) {

@@ -59,6 +59,7 @@ bool IsFor(const TenantPolicy& policy, const Labels& labels,
 }
 
 bool IsControl(const SessionKey& key, std::int64_t permille) {
+  if (permille <= 0) return false;
   const std::string hex = Digest::Of(absl::StrCat("control:", key.tenant.size(),
                                                   ":", key.tenant, key.session))
                               .ToHex();

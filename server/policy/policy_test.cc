@@ -248,6 +248,9 @@ TEST(PolicyTest, EveryFieldButToolsHasAName) {
 TEST(PolicyTest, DigestsDifferWhenAToolRuleDoes) {
   std::vector<Policy> policies(7);
   policies[0].tools = {{.tool = "a"}};
+  // Does not compile when there is one more: it is to be among those below.
+  [[maybe_unused]] const auto& [tool, is_never_masked, keep_observations] =
+      policies[0].tools[0];
   policies[1].tools = {{.tool = "a", .is_never_masked = true}};
   policies[2].tools = {{.tool = "a", .keep_observations = 1}};
   policies[3].tools = {{.tool = "a"}, {.tool = "b"}};

@@ -4,6 +4,7 @@
 #include "server/yaml/reader.h"
 
 #include <yaml-cpp/anchor.h>
+#include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/emitterstyle.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -288,6 +289,9 @@ std::shared_ptr<const Node> ParseDocument(absl::string_view file,
       mark.column = second.column - 1;
       return fail(mark, "a second document; write one to a file");
     }
+  } catch (const YAML::DeepRecursion& error) {
+    return fail(error.mark,
+                absl::StrCat("nested more than ", kYamlDepthMax, " deep"));
   } catch (const YAML::Exception& error) {
     return fail(error.mark, absl::StrCat("not YAML: ", error.msg));
   }

@@ -20,6 +20,7 @@
 namespace clerestory {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -222,7 +223,9 @@ TEST(YamlMapTest, DeepNestingIsRefused) {
     for (const absl::string_view open : {"[", "{a: ", "[{a: "}) {
       std::string text = "a: ";
       for (int i = 0; i < depth; ++i) absl::StrAppend(&text, open);
-      EXPECT_THAT(ProblemsOf(text), HasSubstr("f.yaml:1:")) << depth << open;
+      EXPECT_THAT(ProblemsOf(text), AnyOf(HasSubstr("nested more than 32 deep"),
+                                          HasSubstr("not YAML: end of")))
+          << depth << open;
     }
   }
   std::string closed = "a: " + std::string(40, '[') + std::string(40, ']');
