@@ -46,6 +46,9 @@ class App {
   // Where it listens, with the port that it was given.
   const std::string& address() const { return address_; }
 
+  // What was read of the files that may change while it runs.
+  PolicyFiles::Counters file_counters() const { return files_.counters(); }
+
   // Reads the files that may change while it runs again, soon: policies and
   // prices. A bad one changes nothing. Safe from any thread.
   void Reload();

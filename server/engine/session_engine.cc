@@ -309,8 +309,12 @@ absl::StatusOr<BuiltView> SessionEngine::Decide(
 
   const PolicyDocumentPtr document = policies_.For(session.header().key.tenant);
   const AppliedPolicy applied = document->For(session.header(), model);
-  Policy policy = *applied.policy;
-  if (applied.is_control) policy.mode = Mode::kOff;
+  std::optional<Policy> control;
+  if (applied.is_control) {
+    control = *applied.policy;
+    control->mode = Mode::kOff;
+  }
+  const Policy& policy = control.has_value() ? *control : *applied.policy;
   const ModelPrices& prices = PricesOf(model);
   ViewServed decision = PlanView(session, policy, prices,
                                  {.now = request.append.now,

@@ -3,9 +3,11 @@
 
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -109,6 +111,34 @@ TEST_P(SessionStoreContract, DocumentsAndSessionsAreApart) {
   EXPECT_THAT(*store().ListPolicyTenants(), ElementsAre("tenant"));
   ASSERT_THAT(store().Delete(key), IsOk());
   EXPECT_EQ(store().GetPolicy("tenant")->yaml, "a");
+}
+
+// Each writer adds one to the number that it read, if it is still there.
+TEST_P(SessionStoreContract, WritersOfADocumentLoseNothingOfEachOthers) {
+  constexpr int kWriters = 4;
+  constexpr int kEach = 10;
+  ASSERT_THAT(store().PutPolicy(PolicyOf("t", "0"), ""), IsOk());
+  std::vector<std::thread> writers;
+  writers.reserve(kWriters);
+  for (int i = 0; i < kWriters; ++i) {
+    writers.emplace_back([this] {
+      for (int done = 0; done < kEach;) {
+        const auto there = store().GetPolicy("t");
+        ASSERT_THAT(there, IsOk());
+        int number = 0;
+        ASSERT_TRUE(absl::SimpleAtoi(there->yaml, &number));
+        const absl::Status put = store().PutPolicy(
+            PolicyOf("t", absl::StrCat(number + 1)), PolicyEtag(there->yaml));
+        if (put.ok()) {
+          ++done;
+        } else {
+          ASSERT_THAT(put, kConflict);
+        }
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(store().GetPolicy("t")->yaml, absl::StrCat(kWriters * kEach));
 }
 
 }  // namespace
