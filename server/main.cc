@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The server: flags and configuration, then an App until SIGTERM or SIGINT.
+// SIGHUP reads the files that may change again.
 
 #include <signal.h>
 
@@ -94,13 +95,17 @@ int Main(int argc, char** argv) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   const absl::StatusOr<std::unique_ptr<App>> app =
       App::Start(*config, Clock::Real(), Logger::Stderr());
   if (!app.ok()) return Fail(app.status());
   int signal = 0;
-  sigwait(&signals, &signal);
+  for (sigwait(&signals, &signal); signal == SIGHUP;
+       sigwait(&signals, &signal)) {
+    (*app)->Reload();
+  }
   (*app)->Stop();
   return 0;
 }

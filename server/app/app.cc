@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/app/config.h"
+#include "server/app/file_watch.h"
 #include "server/base/executor.h"
 #include "server/base/limits.h"
 #include "server/base/log.h"
@@ -66,6 +67,8 @@ App::App(const Config& config, const Clock& clock, Logger& logger,
       engine_(
           *store_, ClassTokenCounter(),
           {.policy = config_.policy, .cache_bytes_max = config_.cache_bytes}),
+      files_({.policy_dir = config_.policy_dir}, engine_.policies(), clock,
+             logger_),
       executor_(
           std::make_unique<Executor>(static_cast<int>(config_.worker_threads))),
       context_{.engine = engine_,
@@ -76,7 +79,8 @@ App::App(const Config& config, const Clock& clock, Logger& logger,
                .development = config_.development},
       session_service_(context_),
       history_service_(context_),
-      view_service_(context_) {}
+      view_service_(context_),
+      policy_service_(context_) {}
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const Config& config,
                                                 const Clock& clock,
@@ -84,6 +88,8 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const Config& config,
   CLERESTORY_ASSIGN_OR_RETURN(std::unique_ptr<SessionStore> store,
                               OpenStore(config));
   std::unique_ptr<App> app(new App(config, clock, logger, std::move(store)));
+
+  CLERESTORY_RETURN_IF_ERROR(app->LoadPolicies());
 
   gpr_set_log_function(LogGrpc);
   grpc::EnableDefaultHealthCheckService(true);
@@ -101,6 +107,7 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const Config& config,
   builder.RegisterService(&app->session_service_);
   builder.RegisterService(&app->history_service_);
   builder.RegisterService(&app->view_service_);
+  builder.RegisterService(&app->policy_service_);
   app->server_ = builder.BuildAndStart();
   if (app->server_ == nullptr) {
     return FieldError("listen",
@@ -119,10 +126,34 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const Config& config,
 
 App::~App() { Stop(); }
 
+absl::Status App::LoadPolicies() {
+  CLERESTORY_RETURN_IF_ERROR(engine_.policies().LoadStored(
+      [this](absl::string_view tenant, const absl::Status& why) {
+        logger_.Write(Severity::kError, "stored_policy_refused",
+                      {{"tenant", std::string(tenant)},
+                       {"message", std::string(why.message())}});
+      }));
+  if (config_.policy_dir.empty()) return absl::OkStatus();
+  CLERESTORY_RETURN_IF_ERROR(files_.Load());
+  CLERESTORY_ASSIGN_OR_RETURN(
+      watch_,
+      FileWatch::Start({config_.policy_dir}, [this] { files_.Reload(); }));
+  // For what changed after it was read and before it was watched.
+  watch_->Trigger();
+  return absl::OkStatus();
+}
+
+void App::Reload() {
+  logger_.Write(Severity::kInfo, "reloading",
+                {{"policy_dir", config_.policy_dir}});
+  if (watch_ != nullptr) watch_->Trigger();
+}
+
 void App::Stop() {
   if (server_ == nullptr) return;
   logger_.Write(Severity::kInfo, "draining",
                 {{"drain_seconds", config_.drain_seconds}});
+  watch_.reset();
   server_->GetHealthCheckService()->SetServingStatus(false);
   // A call that meets gRPC's own shutdown is cancelled, which says nothing; one
   // that comes before it hears that it may be tried again.

@@ -9,14 +9,18 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/app/config.h"
+#include "server/app/file_watch.h"
+#include "server/app/policy_files.h"
 #include "server/base/executor.h"
 #include "server/base/log.h"
 #include "server/base/time.h"
 #include "server/engine/session_engine.h"
 #include "server/rpc/call.h"
 #include "server/rpc/history_service.h"
+#include "server/rpc/policy_service.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/view_service.h"
 #include "server/store/session_store.h"
@@ -28,8 +32,9 @@ namespace clerestory {
 class App {
  public:
   // Opens the store and starts to serve. REQUIRES: CheckConfig(config) is OK.
-  // Errors say what to change: the store's, or INVALID_ARGUMENT if the address
-  // cannot be listened on. `clock` and `logger` must outlive the app.
+  // Errors say what to change: the store's, those of PolicyFiles::Load, or
+  // INVALID_ARGUMENT if the address cannot be listened on. `clock` and `logger`
+  // must outlive the app.
   static absl::StatusOr<std::unique_ptr<App>> Start(const Config& config,
                                                     const Clock& clock,
                                                     Logger& logger);
@@ -41,6 +46,13 @@ class App {
   // Where it listens, with the port that it was given.
   const std::string& address() const { return address_; }
 
+  // What was read of the files that may change while it runs.
+  PolicyFiles::Counters file_counters() const { return files_.counters(); }
+
+  // Reads the files that may change while it runs again, soon: policies and
+  // prices. A bad one changes nothing. Safe from any thread.
+  void Reload();
+
   // Says to health checks that it is not serving any more, and for a moment to
   // callers that they should go elsewhere; then takes no new calls, lets those
   // under way end for up to `drain_seconds`, and closes the store. Repeating it
@@ -51,16 +63,23 @@ class App {
   App(const Config& config, const Clock& clock, Logger& logger,
       std::unique_ptr<SessionStore> store);
 
+  // Puts the policies of all tenants in force and begins to watch their files.
+  absl::Status LoadPolicies();
+
   const Config config_;
   Logger& logger_;
   std::unique_ptr<SessionStore> store_;
   SessionEngine engine_;
+  PolicyFiles files_;
+  // Ends before the files that it has read again; null if there are none.
+  std::unique_ptr<FileWatch> watch_;
   // Ends before the engine that its work uses.
   std::unique_ptr<Executor> executor_;
   ServiceContext context_;
   SessionService session_service_;
   HistoryService history_service_;
   ViewService view_service_;
+  PolicyService policy_service_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
 };

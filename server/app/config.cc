@@ -38,6 +38,10 @@ const ConfigField kFields[] = {
     {.name = "tenant",
      .member = &Config::tenant,
      .help = "the tenant to which all sessions belong"},
+    {.name = "policy_dir",
+     .member = &Config::policy_dir,
+     .help = "directory with TENANT.yaml for tenants that have policies of "
+             "their own; watched, and read again on SIGHUP"},
     {.name = "development",
      .member = &Config::development,
      .help = "let calls bring their own time, to replay transcripts"},

@@ -22,6 +22,7 @@ struct Config {
   std::string store = "rocksdb";
   std::string data_dir = "clerestory-data";
   std::string tenant = "default";
+  std::string policy_dir;
   bool development = false;
   bool reflection = true;
   std::int64_t worker_threads = 32;

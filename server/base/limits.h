@@ -43,6 +43,14 @@ inline constexpr std::int64_t kModelBytesMax = 128;
 inline constexpr std::int64_t kToolNameBytesMax = 1024;
 inline constexpr std::int64_t kCallIdBytesMax = 1024;
 
+// Labels of a session, and the bytes of their keys and values.
+inline constexpr std::int64_t kSessionLabelsMax = 16;
+inline constexpr std::int64_t kLabelKeyBytesMax = 63;
+inline constexpr std::int64_t kLabelValueBytesMax = 128;
+
+// The most bytes of a tenant's document of policies.
+inline constexpr std::int64_t kPolicyBytesMax = 1LL << 20;
+
 // Pages of list calls: the size when none is asked for, and the most.
 inline constexpr std::int64_t kPageSizeDefault = 50;
 inline constexpr std::int64_t kPageSizeMax = 1000;

@@ -29,6 +29,9 @@ enum class Reason {
   kStoreFull = 16,
   kShuttingDown = 17,
   kInternal = 18,
+  kPolicyInvalid = 19,
+  kPolicyNotFound = 20,
+  kPolicyConflict = 21,
 };
 
 }  // namespace clerestory

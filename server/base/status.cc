@@ -41,6 +41,9 @@ std::size_t TakeNumber(absl::string_view& text) {
   return number;
 }
 
+// The name under which the description of a violation follows its field.
+constexpr absl::string_view kViolation = "violation";
+
 std::string TakeText(absl::string_view& text) {
   const std::size_t size = TakeNumber(text);
   CLERESTORY_CHECK(size <= text.size());
@@ -64,6 +67,30 @@ absl::Status FieldError(absl::string_view field, absl::string_view message) {
   return MakeError(absl::StatusCode::kInvalidArgument, Reason::kFieldInvalid,
                    absl::StrCat(field, ": ", message),
                    {{"field", std::string(field)}});
+}
+
+absl::Status ViolationsError(Reason reason, absl::string_view message,
+                             const std::vector<Violation>& violations) {
+  CLERESTORY_CHECK(!violations.empty());
+  ErrorMetadata metadata;
+  for (const Violation& violation : violations) {
+    metadata.emplace_back("field", violation.field);
+    metadata.emplace_back(std::string(kViolation), violation.description);
+  }
+  return MakeError(absl::StatusCode::kInvalidArgument, reason, message,
+                   std::move(metadata));
+}
+
+std::vector<Violation> ViolationsOf(const absl::Status& status) {
+  std::vector<Violation> violations;
+  std::string field;
+  for (auto& [name, value] : DetailOf(status).metadata) {
+    if (name == "field") field = std::move(value);
+    if (name == kViolation) {
+      violations.push_back({std::move(field), std::move(value)});
+    }
+  }
+  return violations;
 }
 
 ErrorDetail DetailOf(const absl::Status& status) {

@@ -34,6 +34,23 @@ absl::Status MakeError(absl::StatusCode code, Reason reason,
 // field (`messages[3]`, `page_size`), a flag or a configuration key.
 absl::Status FieldError(absl::string_view field, absl::string_view message);
 
+// A field that is wrong, and what is wrong with it.
+struct Violation {
+  std::string field;
+  std::string description;
+
+  friend bool operator==(const Violation&, const Violation&) = default;
+};
+
+// INVALID_ARGUMENT with `reason` for several fields. The metadata `field` is
+// that of the first violation. REQUIRES: there is one.
+absl::Status ViolationsError(Reason reason, absl::string_view message,
+                             const std::vector<Violation>& violations);
+
+// Returns the violations of `status`: those that ViolationsError was given; of
+// another one, none.
+std::vector<Violation> ViolationsOf(const absl::Status& status);
+
 // Returns the detail of `status`; of a status that was not made by MakeError,
 // one with `kUnspecified`.
 ErrorDetail DetailOf(const absl::Status& status);

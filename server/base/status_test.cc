@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -112,6 +113,23 @@ TEST(StatusTest, AssignOrReturnMovesTheValueOrReturnsTheError) {
   EXPECT_EQ(Sum(std::make_unique<int>(2), 3).value(), 5);
   EXPECT_EQ(Sum(error, 3).status(), error);
   EXPECT_EQ(Sum(std::make_unique<int>(2), error).status(), error);
+}
+
+TEST(StatusTest, EveryViolationComesBackInItsOrder) {
+  const std::vector<Violation> violations = {
+      {.field = "mode", .description = "1:7: not a mode"},
+      {.field = "", .description = ""},
+      {.field = "mode", .description = std::string("a\0;3;", 6)}};
+  const absl::Status status =
+      ViolationsError(Reason::kPolicyInvalid, "three problems", violations);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "three problems");
+  EXPECT_EQ(DetailOf(status).reason, Reason::kPolicyInvalid);
+  EXPECT_EQ(MetadataOf(status, "field"), "mode");
+  EXPECT_EQ(ViolationsOf(status), violations);
+  EXPECT_EQ(ViolationsOf(Annotate(status, "here")), violations);
+  EXPECT_TRUE(ViolationsOf(FieldError("f", "wrong")).empty());
+  EXPECT_TRUE(ViolationsOf(absl::OkStatus()).empty());
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/backtest/backtest.h"
 #include "server/base/limits.h"
 #include "server/base/mutex.h"
 #include "server/base/reason.h"
@@ -24,11 +25,14 @@
 #include "server/base/time.h"
 #include "server/cost/price_book.h"
 #include "server/cost/prices.h"
+#include "server/engine/policy_document.h"
+#include "server/engine/policy_registry.h"
 #include "server/engine/session_cache.h"
 #include "server/formats/usage.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
+#include "server/policy/policy_set.h"
 #include "server/store/session_store.h"
 #include "server/tokens/token_counter.h"
 #include "server/view/plan_view.h"
@@ -162,7 +166,7 @@ SessionEngine::SessionEngine(SessionStore& store, const TokenCounter& counter,
     : store_(store),
       counter_(counter),
       options_(std::move(options)),
-      policy_digest_(PolicyDigest(options_.policy)),
+      policies_(store, options_.policy),
       cache_(options_.cache_bytes_max) {}
 
 absl::Status SessionEngine::Load(SessionCache::Entry& entry) {
@@ -212,7 +216,8 @@ absl::StatusOr<SessionHeader> SessionEngine::CreateSession(
       [&](Session& session,
           std::vector<Record>&) -> absl::StatusOr<SessionHeader> {
         const SessionHeader& there = session.header();
-        if (there.format != header.format || there.model != header.model) {
+        if (there.format != header.format || there.model != header.model ||
+            there.labels != header.labels) {
           return created;
         }
         return there;
@@ -303,8 +308,16 @@ absl::StatusOr<BuiltView> SessionEngine::Decide(
     records.emplace_back(*usage);
   }
 
+  const PolicyDocumentPtr document = policies_.For(session.header().key.tenant);
+  const AppliedPolicy applied = document->For(session.header(), model);
+  std::optional<Policy> control;
+  if (applied.is_control) {
+    control = *applied.policy;
+    control->mode = Mode::kOff;
+  }
+  const Policy& policy = control.has_value() ? *control : *applied.policy;
   const ModelPrices& prices = BuiltInPrices().Of(model, request.append.now);
-  ViewServed decision = PlanView(session, options_.policy, prices,
+  ViewServed decision = PlanView(session, policy, prices,
                                  {.now = request.append.now,
                                   .model = model,
                                   .preamble_tokens = request.preamble_tokens});
@@ -314,14 +327,14 @@ absl::StatusOr<BuiltView> SessionEngine::Decide(
   BuiltView built;
   built.view = DescribeView(session, session.last_decision(),
                             session.view_before_count(),
-                            FrontierOf(session, options_.policy, prices));
+                            FrontierOf(session, policy, prices));
   const ViewServed& decided = built.view.decision;
   built.saved_tokens = session.SavingOf(decided.masks);
   built.over_window_tokens = std::max<std::int64_t>(
-      0, decided.view_call.total() - PromptTokensMax(options_.policy, prices));
+      0, decided.view_call.total() - PromptTokensMax(policy, prices));
   built.masked_count = session.ledger().mask_count;
   built.copied_placeholder_count = session.ledger().copied_placeholder_count;
-  built.policy_digest = policy_digest_;
+  built.policy_digest = std::string(applied.digest);
   return built;
 }
 
@@ -420,6 +433,39 @@ absl::StatusOr<ObservationContent> SessionEngine::ReadObservation(
             offset + static_cast<std::int64_t>(part.content.size());
         part.next_offset = next < size ? next : 0;
         return part;
+      });
+}
+
+absl::StatusOr<BacktestInput> SessionEngine::ReadForTrial(
+    const SessionKey& key) {
+  return WithSession<absl::StatusOr<BacktestInput>>(
+      key,
+      [&](Session& session,
+          std::vector<Record>&) -> absl::StatusOr<BacktestInput> {
+        CLERESTORY_ASSIGN_OR_RETURN(const StoredSession stored,
+                                    store_.Read(key));
+        BacktestInput input;
+        input.format = stored.header.format;
+        std::string model = stored.header.model;
+        // Of the view that no message of the model has answered yet.
+        TimeMicros view_time = 0;
+        for (const Record& record : stored.records) {
+          if (const auto* view = std::get_if<ViewServed>(&record)) {
+            model = view->model;
+            view_time = view->time;
+            input.preamble_tokens = view->preamble_tokens;
+          } else if (const auto* came = std::get_if<MessageAppended>(&record)) {
+            const bool is_answer =
+                session.messages()[input.messages.size()].role ==
+                Role::kAssistant;
+            const bool is_first = is_answer && view_time != 0;
+            input.messages.push_back({.bytes = came->message,
+                                      .time = is_first ? view_time : came->time,
+                                      .model = model});
+            if (is_first) view_time = 0;
+          }
+        }
+        return input;
       });
 }
 

@@ -14,8 +14,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/backtest/backtest.h"
 #include "server/base/mutex.h"
 #include "server/base/time.h"
+#include "server/engine/policy_registry.h"
 #include "server/engine/session_cache.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
@@ -92,6 +94,7 @@ struct ObservationContent {
 class SessionEngine {
  public:
   struct Options {
+    // Of tenants that have none of their own (policies()).
     Policy policy;
     // Memory for sessions that are not in use.
     std::int64_t cache_bytes_max = 1LL << 30;
@@ -102,7 +105,7 @@ class SessionEngine {
                 Options options);
 
   // Creates the session `header.key`, or returns the one that is there if its
-  // format and model are the same; otherwise kSessionExists.
+  // format, model and labels are the same; otherwise kSessionExists.
   absl::StatusOr<SessionHeader> CreateSession(const SessionHeader& header);
 
   absl::StatusOr<SessionSummary> GetSession(const SessionKey& key);
@@ -156,7 +159,15 @@ class SessionEngine {
                                                      std::int64_t offset,
                                                      std::int64_t limit);
 
+  // The session as it can be played again under another policy: its messages
+  // with their times, and the models and the preamble that its views were asked
+  // for with.
+  absl::StatusOr<BacktestInput> ReadForTrial(const SessionKey& key);
+
   const SessionCache& cache() const { return cache_; }
+  const TokenCounter& counter() const { return counter_; }
+  // The policies of tenants, which every view is built by.
+  PolicyRegistry& policies() { return policies_; }
 
  private:
   // Loads the session of `entry` unless it is there.
@@ -184,7 +195,7 @@ class SessionEngine {
   SessionStore& store_;
   const TokenCounter& counter_;
   const Options options_;
-  const std::string policy_digest_;
+  PolicyRegistry policies_;
   SessionCache cache_;
 };
 

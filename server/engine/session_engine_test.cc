@@ -77,6 +77,21 @@ class RecordingStore final : public SessionStore {
       std::int64_t limit) const override {
     return store_.List(tenant, after, limit);
   }
+  absl::Status PutPolicy(const StoredPolicy& policy,
+                         const ExpectedEtag& expected) override {
+    return store_.PutPolicy(policy, expected);
+  }
+  absl::StatusOr<StoredPolicy> GetPolicy(
+      absl::string_view tenant) const override {
+    return store_.GetPolicy(tenant);
+  }
+  absl::Status DeletePolicy(absl::string_view tenant,
+                            const ExpectedEtag& expected) override {
+    return store_.DeletePolicy(tenant, expected);
+  }
+  absl::StatusOr<std::vector<std::string>> ListPolicyTenants() const override {
+    return store_.ListPolicyTenants();
+  }
 
   std::vector<Written> writes;
   Failure next_failure = Failure::kNone;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -32,6 +33,9 @@ struct SessionKey {
   friend auto operator<=>(const SessionKey&, const SessionKey&) = default;
 };
 
+// What a client says of its session, for policies to match: values by key.
+using Labels = std::map<std::string, std::string>;
+
 // How a session ended. The numbers are stored.
 enum class Outcome {
   kOpen = 0,
@@ -48,6 +52,7 @@ struct SessionHeader {
   TimeMicros create_time = 0;
   Outcome outcome = Outcome::kOpen;
   TimeMicros close_time = 0;  // 0 while open.
+  Labels labels = {};
 
   friend bool operator==(const SessionHeader&, const SessionHeader&) = default;
 };

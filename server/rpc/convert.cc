@@ -3,6 +3,7 @@
 
 #include "server/rpc/convert.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -20,6 +21,7 @@
 #include "clerestory/v1/session.pb.h"
 #include "clerestory/v1/usage.pb.h"
 #include "clerestory/v1/view_service.pb.h"
+#include "google/protobuf/map.h"
 #include "google/protobuf/timestamp.pb.h"
 #include "server/base/limits.h"
 #include "server/base/status.h"
@@ -71,6 +73,11 @@ bool IsSessionIdCharacter(char c) {
          c == '_' || c == ':' || c == '~' || c == '-';
 }
 
+bool IsLabelKeyCharacter(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' ||
+         c == '_' || c == '/' || c == '-';
+}
+
 }  // namespace
 
 absl::Status CheckSessionId(absl::string_view session_id) {
@@ -96,6 +103,35 @@ absl::Status CheckModel(absl::string_view model) {
                       absl::StrCat("longer than ", kModelBytesMax, " bytes"));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<Labels> ToLabels(
+    absl::string_view field,
+    const google::protobuf::Map<std::string, std::string>& labels) {
+  if (static_cast<std::int64_t>(labels.size()) > kSessionLabelsMax) {
+    return FieldError(field,
+                      absl::StrCat("more than ", kSessionLabelsMax, " labels"));
+  }
+  // In the order of the keys, so that of several errors the same one is told.
+  Labels sorted(labels.begin(), labels.end());
+  for (const auto& [key, value] : sorted) {
+    const bool is_key =
+        !key.empty() &&
+        static_cast<std::int64_t>(key.size()) <= kLabelKeyBytesMax &&
+        std::all_of(key.begin(), key.end(), IsLabelKeyCharacter);
+    if (!is_key) {
+      return FieldError(
+          field,
+          absl::StrCat("a key must have 1 to ", kLabelKeyBytesMax,
+                       " of the letters, digits and characters . _ / -"));
+    }
+    if (static_cast<std::int64_t>(value.size()) > kLabelValueBytesMax) {
+      return FieldError(
+          absl::StrCat(field, "[", key, "]"),
+          absl::StrCat("longer than ", kLabelValueBytesMax, " bytes"));
+    }
+  }
+  return sorted;
 }
 
 absl::StatusOr<Format> ToFormat(v1::Format format) {
@@ -172,6 +208,7 @@ v1::Session FromHeader(const SessionHeader& header) {
   out.set_format(static_cast<v1::Format>(header.format));
   out.set_model(header.model);
   *out.mutable_create_time() = FromTime(header.create_time);
+  out.mutable_labels()->insert(header.labels.begin(), header.labels.end());
   out.set_outcome(static_cast<v1::Outcome>(header.outcome));
   if (header.outcome != Outcome::kOpen) {
     *out.mutable_close_time() = FromTime(header.close_time);

@@ -15,6 +15,7 @@
 #include "clerestory/v1/session.pb.h"
 #include "clerestory/v1/usage.pb.h"
 #include "clerestory/v1/view_service.pb.h"
+#include "google/protobuf/map.h"
 #include "google/protobuf/timestamp.pb.h"
 #include "server/base/time.h"
 #include "server/engine/session_engine.h"
@@ -29,6 +30,10 @@ namespace clerestory {
 
 absl::Status CheckSessionId(absl::string_view session_id);
 absl::Status CheckModel(absl::string_view model);
+// `field` is the name of the labels in the request.
+absl::StatusOr<Labels> ToLabels(
+    absl::string_view field,
+    const google::protobuf::Map<std::string, std::string>& labels);
 
 absl::StatusOr<Format> ToFormat(v1::Format format);
 absl::StatusOr<Outcome> ToOutcome(v1::Outcome outcome);

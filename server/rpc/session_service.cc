@@ -69,6 +69,8 @@ absl::Status SessionService::Create(const v1::CreateSessionRequest& request,
   CLERESTORY_ASSIGN_OR_RETURN(header.format, ToFormat(request.format()));
   CLERESTORY_RETURN_IF_ERROR(CheckModel(request.model()));
   header.model = request.model();
+  CLERESTORY_ASSIGN_OR_RETURN(header.labels,
+                              ToLabels("labels", request.labels()));
   header.create_time = service_.clock.Now();
   CLERESTORY_ASSIGN_OR_RETURN(const SessionHeader created,
                               service_.engine.CreateSession(header));

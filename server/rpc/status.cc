@@ -6,6 +6,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -47,16 +49,24 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   google::rpc::ErrorInfo info;
   info.set_reason(std::string(ReasonName(detail.reason)));
   info.set_domain(kErrorDomain);
+  std::vector<Violation> violations = ViolationsOf(status);
   for (const auto& [key, value] : detail.metadata) {
-    (*info.mutable_metadata())[key] = value;
+    // What several violations say is in the BadRequest alone.
+    if (!violations.empty() && key != "field") continue;
+    info.mutable_metadata()->insert({key, value});
   }
   out.add_details()->PackFrom(info);
   if (code == absl::StatusCode::kInvalidArgument) {
+    if (violations.empty()) {
+      violations.push_back(
+          {.field = MetadataOf(status, "field"), .description = message});
+    }
     google::rpc::BadRequest bad;
-    google::rpc::BadRequest::FieldViolation& violation =
-        *bad.add_field_violations();
-    violation.set_field(MetadataOf(status, "field"));
-    violation.set_description(message);
+    for (Violation& violation : violations) {
+      google::rpc::BadRequest::FieldViolation& to = *bad.add_field_violations();
+      to.set_field(std::move(violation.field));
+      to.set_description(std::move(violation.description));
+    }
     out.add_details()->PackFrom(bad);
   }
   if (code == absl::StatusCode::kUnavailable ||

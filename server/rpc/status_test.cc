@@ -42,8 +42,9 @@ T Take(const google::rpc::Status& details, int count) {
 TEST(RpcStatusTest, EveryReasonHasTheNameOfItsProtoValue) {
   const google::protobuf::EnumDescriptor& reasons =
       *v1::ErrorReason_descriptor();
-  // Both end with kInternal: a value that is added to one only is found.
-  ASSERT_EQ(reasons.value_count(), static_cast<int>(Reason::kInternal) + 1);
+  // Both end with kPolicyConflict: a value that is added to one only is found.
+  ASSERT_EQ(reasons.value_count(),
+            static_cast<int>(Reason::kPolicyConflict) + 1);
   for (int i = 0; i < reasons.value_count(); ++i) {
     EXPECT_EQ(reasons.value(i)->number(), i);
     EXPECT_EQ(absl::StrCat("ERROR_REASON_", ReasonName(static_cast<Reason>(i))),
@@ -70,6 +71,9 @@ TEST(RpcStatusTest, NamesAreThoseThatOurNamesSay) {
   EXPECT_EQ(ReasonName(Reason::kStoreFull), "STORE_FULL");
   EXPECT_EQ(ReasonName(Reason::kShuttingDown), "SHUTTING_DOWN");
   EXPECT_EQ(ReasonName(Reason::kInternal), "INTERNAL");
+  EXPECT_EQ(ReasonName(Reason::kPolicyInvalid), "POLICY_INVALID");
+  EXPECT_EQ(ReasonName(Reason::kPolicyNotFound), "POLICY_NOT_FOUND");
+  EXPECT_EQ(ReasonName(Reason::kPolicyConflict), "POLICY_CONFLICT");
 }
 
 TEST(RpcStatusTest, OkIsOk) {
@@ -105,6 +109,26 @@ TEST(RpcStatusTest, AnInvalidArgumentNamesItsField) {
   EXPECT_EQ(bad.field_violations(0).field(), "messages[3]");
   EXPECT_EQ(bad.field_violations(0).description(), "messages[3]: wrong");
   Take<google::rpc::RetryInfo>(details, 0);
+}
+
+TEST(RpcStatusTest, EveryViolationIsInTheBadRequestAndTheFirstFieldInTheInfo) {
+  const grpc::Status status = ToGrpcStatus(
+      ViolationsError(Reason::kPolicyInvalid, "two problems",
+                      {{.field = "mode", .description = "1:7: wrong"},
+                       {.field = "keep", .description = "2:1: wrong too"}}));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(status.error_message(), "two problems");
+  const google::rpc::Status details = DetailsOf(status);
+  const auto info = Take<google::rpc::ErrorInfo>(details, 1);
+  EXPECT_EQ(info.reason(), "POLICY_INVALID");
+  ASSERT_EQ(info.metadata_size(), 1);
+  EXPECT_EQ(info.metadata().at("field"), "mode");
+  const auto bad = Take<google::rpc::BadRequest>(details, 1);
+  ASSERT_EQ(bad.field_violations_size(), 2);
+  EXPECT_EQ(bad.field_violations(0).field(), "mode");
+  EXPECT_EQ(bad.field_violations(0).description(), "1:7: wrong");
+  EXPECT_EQ(bad.field_violations(1).field(), "keep");
+  EXPECT_EQ(bad.field_violations(1).description(), "2:1: wrong too");
 }
 
 TEST(RpcStatusTest, OnlyWhatIsWorthTryingAgainSaysWhen) {

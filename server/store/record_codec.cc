@@ -23,6 +23,7 @@
 #include "server/base/status.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
+#include "server/store/session_store.h"
 #include "server/store/store_errors.h"
 
 namespace clerestory {
@@ -332,6 +333,19 @@ std::string EncodeHeader(const SessionHeader& header) {
   stored.set_create_time_micros(header.create_time);
   stored.set_outcome(ToStored(header.outcome));
   stored.set_close_time_micros(header.close_time);
+  for (const auto& [key, value] : header.labels) {
+    pb::Label& label = *stored.add_labels();
+    label.set_key(key);
+    label.set_value(value);
+  }
+  return Encode(stored);
+}
+
+std::string EncodePolicy(const StoredPolicy& policy) {
+  pb::PolicyDocument stored;
+  stored.set_tenant(policy.tenant);
+  stored.set_yaml(policy.yaml);
+  stored.set_update_time_micros(policy.update_time);
   return Encode(stored);
 }
 
@@ -351,12 +365,30 @@ absl::StatusOr<SessionHeader> DecodeHeader(absl::string_view value,
       !pb::Outcome_IsValid(stored.outcome())) {
     return HeaderCorruptError(key);
   }
+  Labels labels;
+  for (const pb::Label& label : stored.labels()) {
+    labels[label.key()] = label.value();
+  }
   return SessionHeader{.key = key,
                        .format = FromStored<Format>(stored.format()),
                        .model = stored.model(),
                        .create_time = stored.create_time_micros(),
                        .outcome = FromStored<Outcome>(stored.outcome()),
-                       .close_time = stored.close_time_micros()};
+                       .close_time = stored.close_time_micros(),
+                       .labels = std::move(labels)};
+}
+
+absl::StatusOr<StoredPolicy> DecodePolicy(absl::string_view value,
+                                          absl::string_view tenant) {
+  pb::PolicyDocument stored;
+  const Decoded decoded = Decode(value, stored);
+  if (decoded == Decoded::kNewer) return NewerError();
+  if (decoded == Decoded::kDamaged || stored.tenant() != tenant) {
+    return PolicyCorruptError();
+  }
+  return StoredPolicy{.tenant = std::string(tenant),
+                      .yaml = std::move(*stored.mutable_yaml()),
+                      .update_time = stored.update_time_micros()};
 }
 
 absl::StatusOr<Record> DecodeRecord(absl::string_view value,

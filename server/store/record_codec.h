@@ -10,11 +10,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/model/record.h"
+#include "server/store/session_store.h"
 
 namespace clerestory {
 
-// Headers and records as the bytes that a store keeps. In every version, these
-// begin with
+// Headers, records and documents of policies as the bytes that a store keeps.
+// In every version, these begin with
 //
 //   1 byte   the format version
 //   4 bytes  the CRC-32 (zlib's) of that byte and of all that follows these
@@ -32,6 +33,9 @@ inline constexpr std::uint8_t kRecordFormatVersion = 3;
 // Returns `header` as bytes.
 std::string EncodeHeader(const SessionHeader& header);
 
+// Returns `policy` as bytes.
+std::string EncodePolicy(const StoredPolicy& policy);
+
 // Returns `record` as bytes. REQUIRES: its message, if it has one, is not null.
 std::string EncodeRecord(const Record& record);
 
@@ -47,6 +51,11 @@ absl::StatusOr<SessionHeader> DecodeHeader(absl::string_view value,
 // as of DecodeHeader.
 absl::StatusOr<Record> DecodeRecord(absl::string_view value,
                                     const SessionKey& key, std::int64_t number);
+
+// Returns the document of `tenant`, which `value` encodes. Errors as of
+// DecodeHeader.
+absl::StatusOr<StoredPolicy> DecodePolicy(absl::string_view value,
+                                          absl::string_view tenant);
 
 }  // namespace clerestory
 

@@ -20,6 +20,7 @@
 #include "server/base/status.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
+#include "server/store/session_store.h"
 #include "tests/support/records.h"
 #include "tests/support/status_matchers.h"
 
@@ -140,21 +141,25 @@ TEST(RecordCodecTest, TheBytesOfVersionThreeDoNotChange) {
             "220508ac021002");
   EXPECT_EQ(absl::BytesToHexString(EncodeHeader(OpenHeader({"t", "s"}))),
             "03"
-            "15c06ae6"
+            "8bb28c60"
             "0a0174"
             "120173"
             "1802"
             "22076d6f64656c2d31"
-            "2881c097d1edff9603");
+            "2881c097d1edff9603"
+            "420b0a03617070120464656d6f"
+            "420f0a097465616d2f6e616d651202c3a4");
+  EXPECT_EQ(absl::BytesToHexString(EncodePolicy(
+                {.tenant = "t", .yaml = "a\n", .update_time = 300})),
+            "03"
+            "793ec952"
+            "0a0174"
+            "1202610a"
+            "18ac02");
 }
 
-TEST(RecordCodecTest, VersionTwoIsStillReadAndStripsNothing) {
-  const auto record =
-      Decode(absl::HexStringToBytes("027d2b6dbf220508ac021002"));
-  ASSERT_THAT(record, IsOk());
-  EXPECT_EQ(std::get<SessionClosed>(*record),
-            (SessionClosed{.time = 300, .outcome = Outcome::kFailed}));
-  // A ViewServed of break reason 5.
+// A ViewServed of break reason 5.
+TEST(RecordCodecTest, VersionTwoStripsNothing) {
   const auto view = Decode(Framed(2, absl::HexStringToBytes("12023805")));
   ASSERT_THAT(view, IsOk());
   EXPECT_EQ(std::get<ViewServed>(*view).strip_from, std::nullopt);
@@ -178,19 +183,43 @@ TEST(RecordCodecTest, StrippingFromTheFirstMessageIsNotStrippingNothing) {
   }
 }
 
-TEST(RecordCodecTest, VersionOneIsStillRead) {
-  const auto record =
-      Decode(absl::HexStringToBytes("019e2ce231220508ac021002"));
-  ASSERT_THAT(record, IsOk());
-  EXPECT_EQ(std::get<SessionClosed>(*record),
-            (SessionClosed{.time = 300, .outcome = Outcome::kFailed}));
+TEST(RecordCodecTest, VersionsOneAndTwoAreStillRead) {
+  for (const char* const closed :
+       {"019e2ce231220508ac021002", "027d2b6dbf220508ac021002"}) {
+    const auto record = Decode(absl::HexStringToBytes(closed));
+    ASSERT_THAT(record, IsOk());
+    EXPECT_EQ(std::get<SessionClosed>(*record),
+              (SessionClosed{.time = 300, .outcome = Outcome::kFailed}));
+  }
   const SessionKey key = {"t", "s"};
-  const auto header = DecodeHeader(
-      absl::HexStringToBytes("0197f6723b0a0174120173180222076d6f64656c2d31"
-                             "2881c097d1edff9603"),
-      key);
-  ASSERT_THAT(header, IsOk());
-  EXPECT_EQ(*header, OpenHeader(key));
+  // There were no labels.
+  SessionHeader expected = OpenHeader(key);
+  expected.labels.clear();
+  for (const char* const frame : {"0197f6723b", "0254dbe688"}) {
+    const auto header = DecodeHeader(
+        absl::HexStringToBytes(
+            std::string(frame) +
+            "0a0174120173180222076d6f64656c2d312881c097d1edff9603"),
+        key);
+    ASSERT_THAT(header, IsOk());
+    EXPECT_EQ(*header, expected);
+  }
+}
+
+TEST(RecordCodecTest, ADocumentOfPoliciesComesBackAndDamageIsSeen) {
+  const StoredPolicy policy = {.tenant = std::string("t\0\xff", 3),
+                               .yaml = std::string("\0\xff# not UTF-8", 15),
+                               .update_time = 1'790'000'000'000'001};
+  const std::string value = EncodePolicy(policy);
+  const auto decoded = DecodePolicy(value, policy.tenant);
+  ASSERT_THAT(decoded, IsOk());
+  EXPECT_EQ(*decoded, policy);
+  EXPECT_THAT(DecodePolicy(value, "t"), kCorrupt);
+  for (std::size_t bit = 0; bit < value.size() * 8; ++bit) {
+    std::string flipped = value;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+    ASSERT_THAT(DecodePolicy(flipped, policy.tenant), kCorrupt) << bit;
+  }
 }
 
 TEST(RecordCodecTest, AnyFlippedBitIsDamage) {

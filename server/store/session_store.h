@@ -5,11 +5,14 @@
 #define CLERESTORY_SERVER_STORE_SESSION_STORE_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/base/time.h"
 #include "server/model/record.h"
 
 namespace clerestory {
@@ -22,6 +25,24 @@ struct StoredSession {
   std::vector<Record> records;
 };
 
+// A tenant's document of policies as it is stored: text that the store does not
+// look into.
+struct StoredPolicy {
+  std::string tenant;
+  std::string yaml;
+  TimeMicros update_time = 0;
+
+  friend bool operator==(const StoredPolicy&, const StoredPolicy&) = default;
+};
+
+// What tells one text of a tenant's document from another: 32 hexadecimal
+// digits.
+std::string PolicyEtag(absl::string_view yaml);
+
+// What must be stored for a document to be replaced or removed: the one of that
+// etag, none at all if it is "", or whatever is there without one.
+using ExpectedEtag = std::optional<std::string>;
+
 // When a write counts as done.
 enum class Durability {
   // It survives the loss of the machine's power.
@@ -31,7 +52,8 @@ enum class Durability {
   kBuffered,
 };
 
-// Where sessions are kept: a header and a log of records for each.
+// Where sessions are kept: a header and a log of records for each. And what
+// tenants stored of policies, one document for each.
 //
 // Every write is atomic: all of it is there afterwards, or nothing. What was
 // written is there for every read that begins after the write returned. When a
@@ -79,6 +101,26 @@ class SessionStore {
   virtual absl::StatusOr<std::vector<SessionHeader>> List(
       absl::string_view tenant, absl::string_view after,
       std::int64_t limit) const = 0;
+
+  // Stores `policy` in place of what its tenant has, synced. ABORTED with
+  // kPolicyConflict, which names the etag that is there, if that is not
+  // `expected`. Without one, a damaged document is replaced like any other.
+  virtual absl::Status PutPolicy(const StoredPolicy& policy,
+                                 const ExpectedEtag& expected) = 0;
+
+  // Returns the document of `tenant`. NOT_FOUND with kPolicyNotFound if there
+  // is none.
+  virtual absl::StatusOr<StoredPolicy> GetPolicy(
+      absl::string_view tenant) const = 0;
+
+  // Removes the document of `tenant`, synced. NOT_FOUND with kPolicyNotFound if
+  // there is none; ABORTED with kPolicyConflict as of PutPolicy.
+  virtual absl::Status DeletePolicy(absl::string_view tenant,
+                                    const ExpectedEtag& expected) = 0;
+
+  // Returns all tenants that have a document, in the order of their bytes.
+  virtual absl::StatusOr<std::vector<std::string>> ListPolicyTenants()
+      const = 0;
 };
 
 }  // namespace clerestory

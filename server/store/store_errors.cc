@@ -66,6 +66,30 @@ absl::Status ListCorruptError(const SessionKey& last) {
                    {Session(last), {"record", "header"}});
 }
 
+absl::Status PolicyNotFoundError() {
+  return MakeError(absl::StatusCode::kNotFound, Reason::kPolicyNotFound,
+                   "the tenant has no stored document of policies; store one");
+}
+
+absl::Status PolicyConflictError(absl::string_view etag) {
+  return MakeError(
+      absl::StatusCode::kAborted, Reason::kPolicyConflict,
+      etag.empty()
+          ? std::string("no document of policies is stored; store one with an "
+                        "empty etag, or with none")
+          : absl::StrCat("another document of policies is stored, with the "
+                         "etag ",
+                         etag, "; read it and try again"),
+      {{"etag", std::string(etag)}});
+}
+
+absl::Status PolicyCorruptError() {
+  return MakeError(absl::StatusCode::kDataLoss, Reason::kRecordCorrupt,
+                   "the stored document of policies fails its check; store or "
+                   "delete it without an etag",
+                   {{"session_id", ""}, {"record", "policy"}});
+}
+
 absl::Status StoreFullError() {
   return MakeError(absl::StatusCode::kResourceExhausted, Reason::kStoreFull,
                    "the store has no space left; reads go on; free space and "

@@ -35,6 +35,16 @@ absl::Status HeaderCorruptError(const SessionKey& key);
 // The same for what follows the header of `last`, of whatever session it is.
 absl::Status ListCorruptError(const SessionKey& last);
 
+// NOT_FOUND with kPolicyNotFound.
+absl::Status PolicyNotFoundError();
+
+// ABORTED with kPolicyConflict. `etag` is that of the document that is there,
+// "" if none is.
+absl::Status PolicyConflictError(absl::string_view etag);
+
+// DATA_LOSS with kRecordCorrupt and `policy` as the `record`, of no session.
+absl::Status PolicyCorruptError();
+
 // RESOURCE_EXHAUSTED with kStoreFull.
 absl::Status StoreFullError();
 

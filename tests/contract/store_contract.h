@@ -34,8 +34,9 @@ struct StoreKind {
   std::function<std::unique_ptr<StoreUnderTest>()> make;
 };
 
-// What SessionStore promises, as tests. A program that has store_contract.cc
-// and store_contract_threads.cc among its sources runs them for each kind that
+// What SessionStore promises, as tests. A program that has store_contract.cc,
+// store_contract_policies.cc and store_contract_threads.cc among its sources
+// runs them for each kind that
 // it instantiates this suite with.
 class SessionStoreContract : public testing::TestWithParam<StoreKind> {
  protected:

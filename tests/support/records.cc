@@ -22,6 +22,7 @@ SessionHeader OpenHeader(const SessionKey& key) {
   header.format = Format::kOpenaiChat;
   header.model = "model-1";
   header.create_time = 1'790'000'000'000'001;
+  header.labels = {{"app", "demo"}, {"team/name", "\xc3\xa4"}};
   return header;
 }
 

@@ -77,4 +77,46 @@ absl::StatusOr<std::vector<SessionHeader>> MemoryStore::List(
   return headers;
 }
 
+absl::Status MemoryStore::PutPolicy(const StoredPolicy& policy,
+                                    const ExpectedEtag& expected) {
+  MutexLock lock(mutex_);
+  const auto found = policies_.find(policy.tenant);
+  const std::string present =
+      found == policies_.end() ? "" : PolicyEtag(found->second.yaml);
+  if (expected.has_value() && *expected != present) {
+    return PolicyConflictError(present);
+  }
+  policies_[policy.tenant] = policy;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StoredPolicy> MemoryStore::GetPolicy(
+    absl::string_view tenant) const {
+  MutexLock lock(mutex_);
+  const auto found = policies_.find(std::string(tenant));
+  if (found == policies_.end()) return PolicyNotFoundError();
+  return found->second;
+}
+
+absl::Status MemoryStore::DeletePolicy(absl::string_view tenant,
+                                       const ExpectedEtag& expected) {
+  MutexLock lock(mutex_);
+  const auto found = policies_.find(std::string(tenant));
+  if (found == policies_.end()) return PolicyNotFoundError();
+  const std::string present = PolicyEtag(found->second.yaml);
+  if (expected.has_value() && *expected != present) {
+    return PolicyConflictError(present);
+  }
+  policies_.erase(found);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> MemoryStore::ListPolicyTenants()
+    const {
+  std::vector<std::string> tenants;
+  MutexLock lock(mutex_);
+  for (const auto& [tenant, policy] : policies_) tenants.push_back(tenant);
+  return tenants;
+}
+
 }  // namespace clerestory

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,10 +31,19 @@ class MemoryStore final : public SessionStore {
   absl::StatusOr<std::vector<SessionHeader>> List(
       absl::string_view tenant, absl::string_view after,
       std::int64_t limit) const override;
+  absl::Status PutPolicy(const StoredPolicy& policy,
+                         const ExpectedEtag& expected) override;
+  absl::StatusOr<StoredPolicy> GetPolicy(
+      absl::string_view tenant) const override;
+  absl::Status DeletePolicy(absl::string_view tenant,
+                            const ExpectedEtag& expected) override;
+  absl::StatusOr<std::vector<std::string>> ListPolicyTenants() const override;
 
  private:
   mutable Mutex mutex_;
   std::map<SessionKey, StoredSession> sessions_ CLERESTORY_GUARDED_BY(mutex_);
+  // By tenant.
+  std::map<std::string, StoredPolicy> policies_ CLERESTORY_GUARDED_BY(mutex_);
 };
 
 }  // namespace clerestory

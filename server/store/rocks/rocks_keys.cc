@@ -17,6 +17,8 @@ namespace {
 
 constexpr char kFormat = 'f';
 constexpr char kHeader = 'h';
+constexpr char kPolicy = 'p';
+constexpr char kAfterPolicy = 'q';
 constexpr char kRecord = 'r';
 
 constexpr char kEscape = '\x00';
@@ -89,6 +91,24 @@ std::optional<SessionKey> ParseHeaderKey(absl::string_view key) {
   const std::optional<std::string> session = TakeText(key);
   if (!session || !key.empty()) return std::nullopt;
   return SessionKey{.tenant = *tenant, .session = *session};
+}
+
+std::string PolicyKey(absl::string_view tenant) {
+  std::string key(1, kPolicy);
+  AppendText(tenant, key);
+  return key;
+}
+
+RocksRange PolicyRange() {
+  return {.begin = std::string(1, kPolicy),
+          .end = std::string(1, kAfterPolicy)};
+}
+
+std::optional<std::string> ParsePolicyKey(absl::string_view key) {
+  if (key.empty() || key.front() != kPolicy) return std::nullopt;
+  key.remove_prefix(1);
+  std::optional<std::string> tenant = TakeText(key);
+  return key.empty() ? tenant : std::nullopt;
 }
 
 std::string RecordKey(const SessionKey& key, std::int64_t number) {

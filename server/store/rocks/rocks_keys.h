@@ -19,8 +19,10 @@ namespace clerestory {
 //   ------------------------------    -----------------------------------------
 //   'f'                               the version of this layout, in decimal
 //   'h' tenant session                the header (record_codec.h)
+//   'p' tenant                        its document of policies
+//                                     (record_codec.h)
 //   'r' tenant session number         the record of that number
-//   (record_codec.h)
+//                                     (record_codec.h)
 //
 //   tenant, session   the bytes of the text, each 00 as 00 FF; then 00 01
 //   number            8 bytes, big-endian
@@ -46,6 +48,16 @@ RocksRange HeaderRange(absl::string_view tenant);
 // The session whose header is stored under `key`; nothing if that is no such
 // key.
 std::optional<SessionKey> ParseHeaderKey(absl::string_view key);
+
+// The key of a tenant's document of policies.
+std::string PolicyKey(absl::string_view tenant);
+
+// The documents of all tenants.
+RocksRange PolicyRange();
+
+// The tenant whose document is stored under `key`; nothing if that is no such
+// key.
+std::optional<std::string> ParsePolicyKey(absl::string_view key);
 
 // The key of a record. REQUIRES: `number` >= 0.
 std::string RecordKey(const SessionKey& key, std::int64_t number);

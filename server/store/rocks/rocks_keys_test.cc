@@ -49,6 +49,25 @@ TEST(RocksKeysTest, TheLayoutDoesNotChange) {
             "0000000000000102");
 }
 
+TEST(RocksKeysTest, APolicyKeyGivesTheTenantBackAndIsInTheRange) {
+  EXPECT_EQ(absl::BytesToHexString(PolicyKey(std::string("a\0b", 3))),
+            "70"
+            "6100ff62"
+            "0001");
+  const RocksRange range = PolicyRange();
+  for (const std::string& tenant : Texts()) {
+    const std::string key = PolicyKey(tenant);
+    EXPECT_EQ(ParsePolicyKey(key), tenant);
+    EXPECT_TRUE(Contains(range, key));
+    EXPECT_FALSE(ParsePolicyKey(key + "x").has_value());
+    EXPECT_FALSE(Contains(range, HeaderKey({tenant, tenant})));
+    EXPECT_FALSE(Contains(range, RecordKey({tenant, tenant}, 0)));
+    EXPECT_FALSE(ParsePolicyKey(HeaderKey({tenant, "s"})).has_value());
+  }
+  EXPECT_FALSE(ParsePolicyKey("").has_value());
+  EXPECT_FALSE(ParsePolicyKey("p").has_value());
+}
+
 TEST(RocksKeysTest, HeadersAreOrderedByTenantAndSession) {
   const std::vector<std::string> texts = Texts();
   for (const std::string& left : texts) {

@@ -52,6 +52,40 @@ absl::Status Find(rocksdb::DB& database, const SessionKey& key,
   return ReadError(status, HeaderCorruptError(key));
 }
 
+// Finds the document of the tenant.
+absl::Status FindPolicy(rocksdb::DB& database, absl::string_view tenant,
+                        rocksdb::PinnableSlice& policy) {
+  const rocksdb::Status status =
+      database.Get(rocksdb::ReadOptions(), database.DefaultColumnFamily(),
+                   PolicyKey(tenant), &policy);
+  if (status.IsNotFound()) return PolicyNotFoundError();
+  return ReadError(status, PolicyCorruptError());
+}
+
+// OK if the document of the tenant is as `expected`. A document that is not
+// looked at may be damaged.
+absl::Status CheckEtag(rocksdb::DB& database, absl::string_view tenant,
+                       const ExpectedEtag& expected) {
+  if (!expected.has_value()) return absl::OkStatus();
+  rocksdb::PinnableSlice value;
+  const absl::Status found = FindPolicy(database, tenant, value);
+  std::string present;
+  if (found.ok()) {
+    CLERESTORY_ASSIGN_OR_RETURN(const StoredPolicy policy,
+                                DecodePolicy(ToView(value), tenant));
+    present = PolicyEtag(policy.yaml);
+  } else if (!absl::IsNotFound(found)) {
+    return found;
+  }
+  return present == *expected ? absl::OkStatus() : PolicyConflictError(present);
+}
+
+// What a writer of a tenant's document enters the gate with. No session has an
+// empty id.
+SessionKey GateKey(absl::string_view tenant) {
+  return {.tenant = std::string(tenant), .session = ""};
+}
+
 // `end` must outlive the iterator.
 std::unique_ptr<rocksdb::Iterator> NewIterator(
     rocksdb::DB& database, const rocksdb::Slice& end,
@@ -212,6 +246,57 @@ absl::StatusOr<std::vector<SessionHeader>> RocksStore::List(
   }
   CLERESTORY_RETURN_IF_ERROR(ReadError(it->status(), ListCorruptError(last)));
   return headers;
+}
+
+absl::Status RocksStore::PutPolicy(const StoredPolicy& policy,
+                                   const ExpectedEtag& expected) {
+  return Change(
+      GateKey(policy.tenant), Durability::kSynced,
+      [&](rocksdb::DB& database, rocksdb::WriteBatch& batch) -> absl::Status {
+        CLERESTORY_RETURN_IF_ERROR(
+            CheckEtag(database, policy.tenant, expected));
+        batch.Put(PolicyKey(policy.tenant), EncodePolicy(policy));
+        return absl::OkStatus();
+      });
+}
+
+absl::StatusOr<StoredPolicy> RocksStore::GetPolicy(
+    absl::string_view tenant) const {
+  CLERESTORY_ASSIGN_OR_RETURN(const std::shared_ptr<rocksdb::DB> database,
+                              database_->Use());
+  rocksdb::PinnableSlice value;
+  CLERESTORY_RETURN_IF_ERROR(FindPolicy(*database, tenant, value));
+  return DecodePolicy(ToView(value), tenant);
+}
+
+absl::Status RocksStore::DeletePolicy(absl::string_view tenant,
+                                      const ExpectedEtag& expected) {
+  return Change(
+      GateKey(tenant), Durability::kSynced,
+      [&](rocksdb::DB& database, rocksdb::WriteBatch& batch) -> absl::Status {
+        rocksdb::PinnableSlice value;
+        CLERESTORY_RETURN_IF_ERROR(FindPolicy(database, tenant, value));
+        CLERESTORY_RETURN_IF_ERROR(CheckEtag(database, tenant, expected));
+        batch.Delete(PolicyKey(tenant));
+        return absl::OkStatus();
+      });
+}
+
+absl::StatusOr<std::vector<std::string>> RocksStore::ListPolicyTenants() const {
+  CLERESTORY_ASSIGN_OR_RETURN(const std::shared_ptr<rocksdb::DB> database,
+                              database_->Use());
+  const RocksRange range = PolicyRange();
+  const rocksdb::Slice end = range.end;
+  const std::unique_ptr<rocksdb::Iterator> it =
+      NewIterator(*database, end, nullptr);
+  std::vector<std::string> tenants;
+  for (it->Seek(range.begin); it->Valid(); it->Next()) {
+    std::optional<std::string> tenant = ParsePolicyKey(ToView(it->key()));
+    if (!tenant) return PolicyCorruptError();
+    tenants.push_back(*std::move(tenant));
+  }
+  CLERESTORY_RETURN_IF_ERROR(ReadError(it->status(), PolicyCorruptError()));
+  return tenants;
 }
 
 absl::Status RocksStore::Change(

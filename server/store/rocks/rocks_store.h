@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -60,6 +61,13 @@ class RocksStore final : public SessionStore {
   absl::StatusOr<std::vector<SessionHeader>> List(
       absl::string_view tenant, absl::string_view after,
       std::int64_t limit) const override;
+  absl::Status PutPolicy(const StoredPolicy& policy,
+                         const ExpectedEtag& expected) override;
+  absl::StatusOr<StoredPolicy> GetPolicy(
+      absl::string_view tenant) const override;
+  absl::Status DeletePolicy(absl::string_view tenant,
+                            const ExpectedEtag& expected) override;
+  absl::StatusOr<std::vector<std::string>> ListPolicyTenants() const override;
 
  private:
   explicit RocksStore(std::unique_ptr<RocksDatabase> database);

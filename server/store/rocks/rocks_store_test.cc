@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -233,6 +234,37 @@ TEST_F(RocksStoreTest, ADamagedRecordFailsItsSessionAndNoOther) {
   EXPECT_THAT(store_->Delete(kKey), IsOk());
   Create(kKey, FullRecords());
   ExpectRecords(kKey, FullRecords());
+}
+
+TEST_F(RocksStoreTest, DocumentsOfPoliciesSurviveARestart) {
+  const StoredPolicy policy = {
+      .tenant = "tenant", .yaml = "mode: off\n", .update_time = 77};
+  Open();
+  ASSERT_THAT(store_->PutPolicy(policy, ""), IsOk());
+  ASSERT_THAT(store_->PutPolicy({.tenant = "gone", .yaml = "a"}, ""), IsOk());
+  ASSERT_THAT(store_->DeletePolicy("gone", PolicyEtag("a")), IsOk());
+  store_.reset();
+  Open();
+  EXPECT_EQ(*store_->GetPolicy("tenant"), policy);
+  EXPECT_EQ(*store_->ListPolicyTenants(), std::vector<std::string>{"tenant"});
+  EXPECT_THAT(store_->PutPolicy(policy, "other"),
+              FailsWith(absl::StatusCode::kAborted, Reason::kPolicyConflict));
+}
+
+TEST_F(RocksStoreTest, ADamagedDocumentOfPoliciesCanBeReplaced) {
+  const StoredPolicy policy = {.tenant = "tenant", .yaml = "mode: off\n"};
+  Open();
+  Create(kKey, FullRecords());
+  ASSERT_THAT(store_->PutPolicy(policy, ""), IsOk());
+  store_.reset();
+  ASSERT_TRUE(Database()->Put({}, PolicyKey("tenant"), "damage").ok());
+  Open();
+  EXPECT_THAT(store_->GetPolicy("tenant"), kCorrupt);
+  EXPECT_THAT(store_->PutPolicy(policy, PolicyEtag("a")), kCorrupt);
+  EXPECT_EQ(store_->ListPolicyTenants()->size(), 1U);
+  ExpectRecords(kKey, FullRecords());
+  ASSERT_THAT(store_->PutPolicy(policy, std::nullopt), IsOk());
+  EXPECT_EQ(*store_->GetPolicy("tenant"), policy);
 }
 
 TEST_F(RocksStoreTest, AMissingRecordFailsItsSession) {

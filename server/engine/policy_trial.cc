@@ -1,0 +1,44 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/engine/policy_trial.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "server/backtest/backtest.h"
+#include "server/base/status.h"
+#include "server/model/record.h"
+#include "server/policy/policy.h"
+#include "server/tokens/token_counter.h"
+
+namespace clerestory {
+
+absl::StatusOr<PolicyTrial> TryPolicy(const BacktestInput& input,
+                                      const Policy& policy,
+                                      const TokenCounter& counter) {
+  CLERESTORY_ASSIGN_OR_RETURN(BacktestResult played,
+                              Backtest(input, policy, counter));
+  PolicyTrial trial;
+  trial.cost = played.cost;
+  trial.input = played.input;
+  trial.output_tokens = played.output_tokens;
+  std::int64_t saved_before = 0;
+  for (BacktestCall& call : played.calls) {
+    ++trial.call_count;
+    trial.raw_cost += call.cost - call.view.view_cost + call.view.raw_cost;
+    // What is masked stays masked, so only a break changes what is saved.
+    const std::int64_t saved =
+        call.view.raw_tokens.total() - call.view.view_tokens.total();
+    if (call.view.break_reason != BreakReason::kNone) {
+      trial.breaks.push_back({.call = trial.call_count,
+                              .saved_tokens = saved - saved_before,
+                              .view = std::move(call.view)});
+    }
+    saved_before = saved;
+  }
+  return trial;
+}
+
+}  // namespace clerestory
