@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "client/transcripts/transcript.h"
 #include "server/backtest/backtest.h"
+#include "server/backtest/price_source.h"
 #include "server/model/money.h"
 #include "server/policy/policy.h"
 #include "server/tokens/token_counter.h"
@@ -60,7 +61,7 @@ BacktestInput ToInput(const Transcript& transcript, const std::string& model,
 // first of them that masks. Errors as Backtest.
 absl::StatusOr<SessionOutcome> RunSession(
     const BacktestInput& input, const std::vector<NamedPolicy>& policies,
-    const TokenCounter& counter);
+    const TokenCounter& counter, const PriceSource& prices);
 
 // REQUIRES: all sessions have the same policies.
 std::vector<PolicySummary> Summarize(

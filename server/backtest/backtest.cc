@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/backtest/price_source.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
 #include "server/cost/prices.h"
@@ -41,18 +42,19 @@ struct Step {
   std::size_t observations_end = 0;
 };
 
-// Plays a session once and calls `on_call(planned view, its answer's tokens)`
-// for every model call. The answer is the assistant's message, or in the
-// Responses API the run of its items.
+// Plays a session once and calls `on_call(planned view, its answer's tokens,
+// its prices)` for every model call. The answer is the assistant's message, or
+// in the Responses API the run of its items.
 template <typename OnCall>
 absl::Status Play(const BacktestInput& input, const Policy& policy,
-                  Session& session, OnCall on_call) {
+                  const PriceSource& source, Session& session, OnCall on_call) {
   TimeMicros now = 0;
   std::string model;
-  std::optional<ViewServed> call;  // Of which the answer is not over.
+  std::optional<ViewServed> call;       // Of which the answer is not over.
+  const ModelPrices* prices = nullptr;  // Of that call.
   std::int64_t output_tokens = 0;
   const auto finish_call = [&] {
-    if (call.has_value()) on_call(*std::move(call), output_tokens);
+    if (call.has_value()) on_call(*std::move(call), output_tokens, *prices);
     call.reset();
   };
   for (std::size_t i = 0; i < input.messages.size(); ++i) {
@@ -67,7 +69,8 @@ absl::Status Play(const BacktestInput& input, const Policy& policy,
     if (!goes_on) finish_call();
     if (is_answer && !goes_on) {
       if (!message.model.empty()) model = message.model;
-      call = PlanView(session, policy, PricesOf(model),
+      prices = &source.Of(model, now);
+      call = PlanView(session, policy, *prices,
                       {.now = now,
                        .model = model,
                        .preamble_tokens = input.preamble_tokens});
@@ -157,55 +160,82 @@ class Schedule {
   std::vector<PicoUsd> best_;
 };
 
+struct PricedCall {
+  ViewServed view;
+  const ModelPrices* prices = nullptr;
+};
+
+// What it would cost if all that `view` masks, which saves `saved` tokens, were
+// fetched again.
+PicoUsd RefetchCost(const ViewServed& view, std::int64_t saved,
+                    const ModelPrices& prices) {
+  const PicoUsd call = view.view_call.total() * prices.read +
+                       kRefetchOutputTokens * prices.output;
+  return static_cast<PicoUsd>(view.masks.size()) * call + saved * prices.write;
+}
+
 }  // namespace
 
 absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
                                         const Policy& policy,
-                                        const TokenCounter& counter) {
+                                        const TokenCounter& counter,
+                                        const PriceSource& prices) {
   Session session(HeaderOf(input), counter);
   BacktestResult result;
-  CLERESTORY_RETURN_IF_ERROR(Play(
-      input, policy, session, [&](ViewServed view, std::int64_t output_tokens) {
-        BacktestCall call;
-        call.output_tokens = output_tokens;
-        call.cost =
-            view.view_cost + output_tokens * PricesOf(view.model).output;
-        result.cost += call.cost;
-        result.input.read += view.view_call.read;
-        result.input.written += view.view_call.written;
-        result.output_tokens += output_tokens;
-        ++result.breaks.at(static_cast<std::size_t>(view.break_reason));
-        call.view = std::move(view);
-        result.calls.push_back(std::move(call));
-      }));
+  std::int64_t saved = 0;  // By the view before, in tokens.
+  CLERESTORY_RETURN_IF_ERROR(
+      Play(input, policy, prices, session,
+           [&](ViewServed view, std::int64_t output_tokens,
+               const ModelPrices& call_prices) {
+             BacktestCall call;
+             call.output_tokens = output_tokens;
+             call.cost = view.view_cost + output_tokens * call_prices.output;
+             result.cost += call.cost;
+             result.input.read += view.view_call.read;
+             result.input.written += view.view_call.written;
+             result.output_tokens += output_tokens;
+             ++result.breaks.at(static_cast<std::size_t>(view.break_reason));
+             const auto masked = static_cast<std::int64_t>(view.masks.size());
+             const std::int64_t saved_now =
+                 view.raw_tokens.total() - view.view_tokens.total();
+             result.masked_count += masked;
+             result.refetch_cost +=
+                 RefetchCost(view, saved_now - saved, call_prices);
+             saved = saved_now;
+             call.view = std::move(view);
+             result.calls.push_back(std::move(call));
+           }));
   return result;
 }
 
 absl::StatusOr<PicoUsd> OptimumCost(const BacktestInput& input,
                                     const Policy& policy,
-                                    const TokenCounter& counter) {
+                                    const TokenCounter& counter,
+                                    const PriceSource& prices) {
   Policy off = policy;
   off.mode = Mode::kOff;
   Session session(HeaderOf(input), counter);
   PicoUsd output_cost = 0;
-  std::vector<ViewServed> calls;
-  CLERESTORY_RETURN_IF_ERROR(Play(
-      input, off, session, [&](ViewServed view, std::int64_t output_tokens) {
-        output_cost += output_tokens * PricesOf(view.model).output;
-        calls.push_back(std::move(view));
-      }));
-  const ModelPrices& prices =
-      PricesOf(calls.empty() ? std::string() : calls.back().model);
+  std::vector<PricedCall> calls;
+  CLERESTORY_RETURN_IF_ERROR(
+      Play(input, off, prices, session,
+           [&](ViewServed view, std::int64_t output_tokens,
+               const ModelPrices& call_prices) {
+             output_cost += output_tokens * call_prices.output;
+             calls.push_back({.view = std::move(view), .prices = &call_prices});
+           }));
+  if (calls.empty()) return 0;
   const std::vector<Step> steps =
-      StepsOf(session, policy, prices, input.preamble_tokens);
+      StepsOf(session, policy, *calls.back().prices, input.preamble_tokens);
   Schedule schedule(steps);
   std::int64_t last_tokens = 0;
-  for (const ViewServed& call : calls) {
+  for (const PricedCall& call : calls) {
     // With nothing masked, what is not read is exactly what is new or cold.
-    const bool warm = call.raw_call.read > 0;
-    schedule.AddCall(call.raw_call.total(), last_tokens, warm,
-                     call.eligible_count, PricesOf(call.model));
-    last_tokens = call.raw_call.total();
+    const std::int64_t tokens = call.view.raw_call.total();
+    const bool warm = call.view.raw_call.read > 0;
+    schedule.AddCall(tokens, last_tokens, warm, call.view.eligible_count,
+                     *call.prices);
+    last_tokens = tokens;
   }
   return schedule.cost() + output_cost;
 }
