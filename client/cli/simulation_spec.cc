@@ -30,7 +30,7 @@ constexpr std::int64_t kPausePercent = 10;
 absl::Status Wrong(absl::string_view text, absl::string_view what) {
   return FieldError(
       "simulate",
-      absl::StrCat("--simulate ", text, ": ", what,
+      absl::StrCat(text, ": ", what,
                    "; write published, lognormal:TURNS:SEED or "
                    "lognormal:TURNS:FIRST-LAST, and :pauses behind it for a "
                    "user who pauses, as in lognormal:100:1-24:pauses"));

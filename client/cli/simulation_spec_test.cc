@@ -89,7 +89,7 @@ TEST(ParseSimulationTest, SaysWhatIsWrongAndWhatToWrite) {
   };
   for (const Row& row : rows) {
     EXPECT_EQ(MessageOf(row.text),
-              absl::StrCat("--simulate ", row.text, ": ", row.what, write));
+              absl::StrCat("simulate: ", row.text, ": ", row.what, write));
   }
 }
 
