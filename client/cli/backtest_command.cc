@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/backtest_html.h"
 #include "client/cli/backtest_report.h"
 #include "client/cli/backtest_run.h"
 #include "client/cli/simulation_spec.h"
@@ -68,6 +69,13 @@ absl::Status WriteFile(const char* option, const std::string& path,
 
 void Warn(const std::string& line) {
   std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+std::string PricesNote(const std::string& prices) {
+  if (prices.empty()) return "the list prices of the models";
+  return absl::StrCat(prices,
+                      " for writing to the cache and reading from it, as parts "
+                      "of $3.00 a million tokens of input; output $15.00");
 }
 
 bool IsPublishedOnly(const std::vector<std::string>& simulations) {
@@ -185,6 +193,11 @@ absl::Status RunBacktest(const BacktestOptions& options) {
   if (!options.json_path.empty()) {
     CLERESTORY_RETURN_IF_ERROR(WriteFile("json", options.json_path,
                                          FormatJson(backtester.sessions())));
+  }
+  if (!options.html_path.empty()) {
+    CLERESTORY_RETURN_IF_ERROR(WriteFile(
+        "html", options.html_path,
+        FormatHtml(backtester.sessions(), PricesNote(options.prices))));
   }
   return absl::OkStatus();
 }

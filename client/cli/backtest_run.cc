@@ -69,20 +69,24 @@ absl::StatusOr<SessionOutcome> RunSession(
     const TokenCounter& counter, const PriceSource& prices) {
   Policy off;
   off.mode = Mode::kOff;
-  CLERESTORY_ASSIGN_OR_RETURN(const BacktestResult raw,
-                              Backtest(input, off, counter, prices));
   SessionOutcome outcome;
-  outcome.call_count = static_cast<std::int64_t>(raw.calls.size());
-  outcome.raw_cost = raw.cost;
+  CLERESTORY_ASSIGN_OR_RETURN(outcome.raw,
+                              Backtest(input, off, counter, prices));
+  outcome.call_count = static_cast<std::int64_t>(outcome.raw.calls.size());
+  outcome.raw_cost = outcome.raw.cost;
   CLERESTORY_ASSIGN_OR_RETURN(
-      outcome.optimum_cost,
-      OptimumCost(input, MaskingPolicy(policies), counter, prices));
+      outcome.optimum_costs,
+      OptimumCosts(input, MaskingPolicy(policies), counter, prices));
+  if (!outcome.optimum_costs.empty()) {
+    outcome.optimum_cost = outcome.optimum_costs.back();
+  }
   for (const NamedPolicy& named : policies) {
     PolicyOutcome policy;
     policy.policy = named.name;
+    policy.is_raw = named.policy.mode == Mode::kOff;
     CLERESTORY_ASSIGN_OR_RETURN(policy.result,
                                 Backtest(input, named.policy, counter, prices));
-    policy.ratio_to_raw_any_length = WorstPart(policy.result, raw);
+    policy.ratio_to_raw_any_length = WorstPart(policy.result, outcome.raw);
     outcome.policies.push_back(std::move(policy));
   }
   return outcome;

@@ -27,6 +27,7 @@ struct NamedPolicy {
 // What one session costs under one policy.
 struct PolicyOutcome {
   std::string policy;
+  bool is_raw = false;  // It never masks.
   BacktestResult result;
   // The largest quotient of its cost and the raw cost of any leading part of
   // the session: had it ended there.
@@ -40,6 +41,9 @@ struct SessionOutcome {
   std::int64_t call_count = 0;
   PicoUsd raw_cost = 0;
   PicoUsd optimum_cost = 0;
+  // By call, had the session ended with it.
+  std::vector<PicoUsd> optimum_costs;
+  BacktestResult raw;
   std::vector<PolicyOutcome> policies;
 };
 

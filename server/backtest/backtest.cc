@@ -162,6 +162,7 @@ class Schedule {
 
 struct PricedCall {
   ViewServed view;
+  PicoUsd output_cost = 0;
   const ModelPrices* prices = nullptr;
 };
 
@@ -208,27 +209,29 @@ absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
   return result;
 }
 
-absl::StatusOr<PicoUsd> OptimumCost(const BacktestInput& input,
-                                    const Policy& policy,
-                                    const TokenCounter& counter,
-                                    const PriceSource& prices) {
+absl::StatusOr<std::vector<PicoUsd>> OptimumCosts(const BacktestInput& input,
+                                                  const Policy& policy,
+                                                  const TokenCounter& counter,
+                                                  const PriceSource& prices) {
   Policy off = policy;
   off.mode = Mode::kOff;
   Session session(HeaderOf(input), counter);
-  PicoUsd output_cost = 0;
   std::vector<PricedCall> calls;
   CLERESTORY_RETURN_IF_ERROR(
       Play(input, off, prices, session,
            [&](ViewServed view, std::int64_t output_tokens,
                const ModelPrices& call_prices) {
-             output_cost += output_tokens * call_prices.output;
-             calls.push_back({.view = std::move(view), .prices = &call_prices});
+             calls.push_back({.view = std::move(view),
+                              .output_cost = output_tokens * call_prices.output,
+                              .prices = &call_prices});
            }));
-  if (calls.empty()) return 0;
+  std::vector<PicoUsd> costs;
+  if (calls.empty()) return costs;
   const std::vector<Step> steps =
       StepsOf(session, policy, *calls.back().prices, input.preamble_tokens);
   Schedule schedule(steps);
   std::int64_t last_tokens = 0;
+  PicoUsd output_cost = 0;
   for (const PricedCall& call : calls) {
     // With nothing masked, what is not read is exactly what is new or cold.
     const std::int64_t tokens = call.view.raw_call.total();
@@ -236,8 +239,19 @@ absl::StatusOr<PicoUsd> OptimumCost(const BacktestInput& input,
     schedule.AddCall(tokens, last_tokens, warm, call.view.eligible_count,
                      *call.prices);
     last_tokens = tokens;
+    output_cost += call.output_cost;
+    costs.push_back(schedule.cost() + output_cost);
   }
-  return schedule.cost() + output_cost;
+  return costs;
+}
+
+absl::StatusOr<PicoUsd> OptimumCost(const BacktestInput& input,
+                                    const Policy& policy,
+                                    const TokenCounter& counter,
+                                    const PriceSource& prices) {
+  CLERESTORY_ASSIGN_OR_RETURN(const std::vector<PicoUsd> costs,
+                              OptimumCosts(input, policy, counter, prices));
+  return costs.empty() ? 0 : costs.back();
 }
 
 }  // namespace clerestory

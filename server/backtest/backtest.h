@@ -72,10 +72,11 @@ absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
                                         const TokenCounter& counter,
                                         const PriceSource& prices);
 
-// What the best schedule of breaks would have cost, knowing the whole session:
-// the cheapest of all ways to move the frontier forward over the batches that
-// `policy` makes eligible, by dynamic programming over every frontier at every
-// call. All that is eligible before the frontier is masked.
+// What the best schedule of breaks would have cost, knowing the whole session,
+// had it ended with the first call, with the second, and so on: the cheapest of
+// all ways to move the frontier forward over the batches that `policy` makes
+// eligible, by dynamic programming over every frontier at every call. All that
+// is eligible before the frontier is masked.
 //
 // Exact for such schedules in a session of one model. It knows nothing of the
 // window, of what pictures and tools do to a cache, nor of prices that depend
@@ -84,6 +85,12 @@ absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
 //
 // Errors as Backtest. Takes time and memory in proportion to calls times
 // observations.
+absl::StatusOr<std::vector<PicoUsd>> OptimumCosts(const BacktestInput& input,
+                                                  const Policy& policy,
+                                                  const TokenCounter& counter,
+                                                  const PriceSource& prices);
+
+// The same for the whole session; 0 if it has no call.
 absl::StatusOr<PicoUsd> OptimumCost(const BacktestInput& input,
                                     const Policy& policy,
                                     const TokenCounter& counter,

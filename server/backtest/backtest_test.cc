@@ -122,6 +122,31 @@ TEST(BacktestTest, IsTheSumOfItsCalls) {
   }
 }
 
+TEST(BacktestTest, FetchingAgainCostsACallAndTheTokensForEachMask) {
+  const BacktestInput input = InputOf(
+      Format::kAnthropicMessages,
+      {{.results = {900}}, {.results = {10, 10, 10}}, {.results = {10}}});
+  Policy policy = PlainPolicy();
+  policy.mode = Mode::kEveryTurn;
+  const absl::StatusOr<BacktestResult> result =
+      Backtest(input, policy, CharacterCounter(), ListPrices());
+  ASSERT_THAT(result, IsOk());
+  const ModelPrices& prices = PricesOf(kModel);
+  std::int64_t masked = 0;
+  std::int64_t saved = 0;
+  PicoUsd cost = 0;
+  for (const BacktestCall& call : result->calls) {
+    const auto masks = static_cast<std::int64_t>(call.view.masks.size());
+    masked += masks;
+    cost += masks * (call.view.view_call.total() * prices.read +
+                     kRefetchOutputTokens * prices.output);
+    saved = call.view.raw_tokens.total() - call.view.view_tokens.total();
+  }
+  ASSERT_GT(saved, 800);
+  EXPECT_EQ(result->masked_count, masked);
+  EXPECT_EQ(result->refetch_cost, cost + saved * prices.write);
+}
+
 TEST(BacktestTest, DecidesAsAServerWould) {
   Random random(8);
   for (int i = 0; i < 50; ++i) {

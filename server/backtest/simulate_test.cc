@@ -127,6 +127,22 @@ TEST(SimulatedSessionTest, MasksWithTenTokens) {
   EXPECT_EQ(view.raw_tokens.total() - view.view_tokens.total(), 1'790);
 }
 
+TEST(OptimumCostsTest, EndWhereAShorterSessionWould) {
+  const auto session = [](std::int64_t turns) {
+    return LogNormalSession({.turns = turns, .seed = 3, .pause_percent = 10});
+  };
+  const Policy policy = WithSimulationPlaceholder(Policy());
+  const auto costs =
+      OptimumCosts(session(60), policy, SimulationCounter(), ListPrices());
+  ASSERT_THAT(costs, IsOk());
+  ASSERT_EQ(costs->size(), 60U);
+  for (std::size_t turns = 1; turns <= costs->size(); ++turns) {
+    EXPECT_EQ((*costs)[turns - 1],
+              *OptimumCost(session(static_cast<std::int64_t>(turns)), policy,
+                           SimulationCounter(), ListPrices()));
+  }
+}
+
 // --- LogNormalSession
 // ---------------------------------------------------------
 
