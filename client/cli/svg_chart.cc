@@ -33,7 +33,7 @@ constexpr double kBarPitch = 30;
 constexpr double kBarHeight = 18;
 constexpr double kBarLeft = 210;
 constexpr double kBarRight = 590;
-constexpr std::size_t kBarNameLength = 30;
+constexpr std::size_t kBarNameLength = 27;
 
 // 1, 2 or 5 times a power of ten, so that about kTicks of them reach `most`.
 double TickStep(double most, bool is_whole) {
@@ -240,7 +240,7 @@ absl::string_view ChartStyle() {
 .legend { display: flex; flex-wrap: wrap; gap: 2px 18px; margin: 6px 0;
   padding: 0; list-style: none; font-size: 13px; }
 .legend li { display: flex; align-items: center; gap: 6px; }
-.key { width: 26px; height: 12px; }
+.key { width: 26px; height: 12px; flex: none; }
 .raw { stroke: var(--muted); fill: var(--muted); stroke-dasharray: 1 3;
   stroke-linecap: round; }
 .optimum { stroke: var(--ink); fill: var(--ink); stroke-dasharray: 6 4; }
