@@ -227,6 +227,44 @@ TEST(LogNormalSessionTest, HasTheSizesThatItPromises) {
   EXPECT_NEAR(static_cast<double>(sum) / 4'000, 1'750, 150);
 }
 
+// What a second implementation, in another language, gives for these sessions.
+TEST(LogNormalSessionTest, CostsWhatAnotherImplementationSays) {
+  struct Case {
+    LogNormalOptions options;
+    std::string raw;
+    std::string rent_or_buy;
+    std::string optimum;
+  };
+  const Case cases[] = {{{.turns = 60, .seed = 4, .pause_percent = 0},
+                         "1.5457",
+                         "1.4086",
+                         "1.3002"},
+                        {{.turns = 100, .seed = 2, .pause_percent = 10},
+                         "7.1517",
+                         "3.3859",
+                         "3.2463"},
+                        {{.turns = 200, .seed = 5, .pause_percent = 0},
+                         "14.2456",
+                         "6.5714",
+                         "6.2591"}};
+  for (const Case& one : cases) {
+    const BacktestInput input = LogNormalSession(one.options);
+    const auto cost = [&](Mode mode) {
+      Policy policy = WithSimulationPlaceholder(RentOrBuy());
+      policy.mode = mode;
+      return FormatUsd(
+          Backtest(input, policy, SimulationCounter(), ListPrices())->cost, 4);
+    };
+    EXPECT_EQ(cost(Mode::kOff), one.raw);
+    EXPECT_EQ(cost(Mode::kAdaptive), one.rent_or_buy);
+    EXPECT_EQ(
+        FormatUsd(*OptimumCost(input, WithSimulationPlaceholder(RentOrBuy()),
+                               SimulationCounter(), ListPrices()),
+                  4),
+        one.optimum);
+  }
+}
+
 TEST(LogNormalSessionTest, ATenthOfItsCallsFindsAColdCache) {
   std::int64_t cold = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
