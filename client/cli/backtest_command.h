@@ -23,15 +23,21 @@ struct BacktestOptions {
   std::string model;            // For all calls; "" takes the transcripts'.
   std::int64_t preamble_tokens = kPreambleTokensDefault;
   std::int64_t chars_per_token = 0;  // 0: estimate by kind of text.
-  std::string json_path;             // Where to write JSON; "" is nowhere.
-  bool simulate = false;             // The published simulation, not files.
+  // One of PriceStructureNames() for all calls; "" takes their models' prices.
+  std::string prices;
+  std::string json_path;  // Where to write JSON; "" is nowhere.
+  std::string html_path;  // Where to write a page; "" is nowhere.
+  // Play these instead of files: see ParseSimulation().
+  bool simulate = false;
+  std::vector<std::string> simulations;
 };
 
 // `clerestory backtest`: plays transcripts again under policies, offline, and
 // prints what each would have cost. What cannot be read is named on the
 // standard error, with file and line, and the rest goes on.
 //
-// INVALID_ARGUMENT if an option is wrong or no file can be read.
+// INVALID_ARGUMENT if an option is wrong, no file can be read, or what was
+// asked for cannot be written.
 absl::Status RunBacktest(const BacktestOptions& options);
 
 }  // namespace clerestory

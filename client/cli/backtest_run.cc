@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "client/transcripts/transcript.h"
 #include "server/backtest/backtest.h"
+#include "server/backtest/price_source.h"
 #include "server/base/status.h"
 #include "server/model/money.h"
 #include "server/policy/policy.h"
@@ -65,23 +66,27 @@ BacktestInput ToInput(const Transcript& transcript, const std::string& model,
 
 absl::StatusOr<SessionOutcome> RunSession(
     const BacktestInput& input, const std::vector<NamedPolicy>& policies,
-    const TokenCounter& counter) {
+    const TokenCounter& counter, const PriceSource& prices) {
   Policy off;
   off.mode = Mode::kOff;
-  CLERESTORY_ASSIGN_OR_RETURN(const BacktestResult raw,
-                              Backtest(input, off, counter));
   SessionOutcome outcome;
-  outcome.call_count = static_cast<std::int64_t>(raw.calls.size());
-  outcome.raw_cost = raw.cost;
+  CLERESTORY_ASSIGN_OR_RETURN(outcome.raw,
+                              Backtest(input, off, counter, prices));
+  outcome.call_count = static_cast<std::int64_t>(outcome.raw.calls.size());
+  outcome.raw_cost = outcome.raw.cost;
   CLERESTORY_ASSIGN_OR_RETURN(
-      outcome.optimum_cost,
-      OptimumCost(input, MaskingPolicy(policies), counter));
+      outcome.optimum_costs,
+      OptimumCosts(input, MaskingPolicy(policies), counter, prices));
+  if (!outcome.optimum_costs.empty()) {
+    outcome.optimum_cost = outcome.optimum_costs.back();
+  }
   for (const NamedPolicy& named : policies) {
     PolicyOutcome policy;
     policy.policy = named.name;
+    policy.is_raw = named.policy.mode == Mode::kOff;
     CLERESTORY_ASSIGN_OR_RETURN(policy.result,
-                                Backtest(input, named.policy, counter));
-    policy.ratio_to_raw_any_length = WorstPart(policy.result, raw);
+                                Backtest(input, named.policy, counter, prices));
+    policy.ratio_to_raw_any_length = WorstPart(policy.result, outcome.raw);
     outcome.policies.push_back(std::move(policy));
   }
   return outcome;

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "client/transcripts/transcript.h"
 #include "server/backtest/backtest.h"
+#include "server/backtest/price_source.h"
 #include "server/model/money.h"
 #include "server/policy/policy.h"
 #include "server/tokens/token_counter.h"
@@ -26,6 +27,7 @@ struct NamedPolicy {
 // What one session costs under one policy.
 struct PolicyOutcome {
   std::string policy;
+  bool is_raw = false;  // It never masks.
   BacktestResult result;
   // The largest quotient of its cost and the raw cost of any leading part of
   // the session: had it ended there.
@@ -39,6 +41,9 @@ struct SessionOutcome {
   std::int64_t call_count = 0;
   PicoUsd raw_cost = 0;
   PicoUsd optimum_cost = 0;
+  // By call, had the session ended with it.
+  std::vector<PicoUsd> optimum_costs;
+  BacktestResult raw;
   std::vector<PolicyOutcome> policies;
 };
 
@@ -60,7 +65,7 @@ BacktestInput ToInput(const Transcript& transcript, const std::string& model,
 // first of them that masks. Errors as Backtest.
 absl::StatusOr<SessionOutcome> RunSession(
     const BacktestInput& input, const std::vector<NamedPolicy>& policies,
-    const TokenCounter& counter);
+    const TokenCounter& counter, const PriceSource& prices);
 
 // REQUIRES: all sessions have the same policies.
 std::vector<PolicySummary> Summarize(

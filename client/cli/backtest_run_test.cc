@@ -10,6 +10,7 @@
 #include "client/transcripts/transcript.h"
 #include "gtest/gtest.h"
 #include "server/backtest/backtest.h"
+#include "server/backtest/price_source.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
 #include "server/policy/policy.h"
@@ -104,9 +105,10 @@ TEST(RunSessionTest, WithNothingToMaskEveryPolicyCostsWhatRawDoes) {
   const FormTokenCounter counter;
   Policy off;
   off.mode = Mode::kOff;
-  const auto outcome = RunSession(
-      ToInput(SomeTranscript(), "", 7),
-      {{.name = "off", .policy = off}, {.name = "on", .policy = {}}}, counter);
+  const auto outcome =
+      RunSession(ToInput(SomeTranscript(), "", 7),
+                 {{.name = "off", .policy = off}, {.name = "on", .policy = {}}},
+                 counter, ListPrices());
   ASSERT_THAT(outcome, IsOk());
   EXPECT_EQ(outcome->call_count, 1);
   EXPECT_GT(outcome->raw_cost, 0);

@@ -8,8 +8,11 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/backtest_command.h"
 #include "client/cli/replay_command.h"
+#include "server/backtest/price_source.h"
 
 namespace clerestory {
 namespace {
@@ -41,9 +44,22 @@ void AddBacktest(CLI::App& cli, BacktestOptions& options) {
   command.add_option("--chars-per-token", options.chars_per_token,
                      "count so many characters as a token, instead of "
                      "estimating by kind of text");
+  command.add_option("--prices", options.prices,
+                     absl::StrCat("charge all calls for writes and reads of "
+                                  "the cache as these multiples of the input's "
+                                  "price (3.00 dollars, output 15.00): ",
+                                  absl::StrJoin(PriceStructureNames(), ", ")));
   command.add_option("--json", options.json_path, "also write JSON to a file");
-  command.add_flag("--simulate", options.simulate,
-                   "play the published simulation instead of files");
+  command.add_option("--html", options.html_path,
+                     "also write a page with charts to a file");
+  command
+      .add_option("--simulate", options.simulations,
+                  "play simulated sessions instead of files: published, or "
+                  "lognormal:TURNS:SEED for log-normal sizes, also with "
+                  "FIRST-LAST seeds and :pauses behind them; may be repeated")
+      ->type_name("[SIMULATION]")
+      ->expected(0, 1)
+      ->take_all();
 }
 
 void AddReplay(CLI::App& cli, ReplayOptions& options) {
@@ -89,6 +105,7 @@ int Main(int argc, char** argv) {
     std::fputs(cli.help().c_str(), stderr);
     return 1;
   }
+  backtest.simulate = cli.get_subcommand("backtest")->count("--simulate") > 0;
   const absl::Status status = cli.got_subcommand("backtest")
                                   ? RunBacktest(backtest)
                                   : RunReplay(replay);

@@ -25,6 +25,7 @@
 #include "client/cli/terminal.h"
 #include "client/transcripts/read_transcript.h"
 #include "client/transcripts/transcript.h"
+#include "server/backtest/price_source.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
 #include "server/model/money.h"
@@ -87,7 +88,7 @@ absl::StatusOr<std::vector<PolicyCost>> Compare(const ReplayOptions& options,
   CLERESTORY_ASSIGN_OR_RETURN(
       const SessionOutcome tested,
       RunSession(ToInput(transcript, options.model, options.preamble_tokens),
-                 policies, ClassTokenCounter()));
+                 policies, ClassTokenCounter(), ListPrices()));
   return std::vector<PolicyCost>{
       {.name = "raw", .cost = tested.policies[0].result.cost},
       {.name = "masked every turn", .cost = tested.policies[1].result.cost},

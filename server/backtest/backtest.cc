@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/backtest/price_source.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
 #include "server/cost/price_book.h"
@@ -42,18 +44,19 @@ struct Step {
   std::size_t observations_end = 0;
 };
 
-// Plays a session once and calls `on_call(planned view, its answer's tokens)`
-// for every model call. The answer is the assistant's message, or in the
-// Responses API the run of its items.
+// Plays a session once and calls `on_call(planned view, its answer's tokens,
+// its prices)` for every model call. The answer is the assistant's message, or
+// in the Responses API the run of its items.
 template <typename OnCall>
 absl::Status Play(const BacktestInput& input, const Policy& policy,
-                  Session& session, OnCall on_call) {
+                  const PriceSource& source, Session& session, OnCall on_call) {
   TimeMicros now = 0;
   std::string model;
-  std::optional<ViewServed> call;  // Of which the answer is not over.
+  std::optional<ViewServed> call;       // Of which the answer is not over.
+  const ModelPrices* prices = nullptr;  // Of that call.
   std::int64_t output_tokens = 0;
   const auto finish_call = [&] {
-    if (call.has_value()) on_call(*std::move(call), output_tokens);
+    if (call.has_value()) on_call(*std::move(call), output_tokens, *prices);
     call.reset();
   };
   for (std::size_t i = 0; i < input.messages.size(); ++i) {
@@ -68,7 +71,8 @@ absl::Status Play(const BacktestInput& input, const Policy& policy,
     if (!goes_on) finish_call();
     if (is_answer && !goes_on) {
       if (!message.model.empty()) model = message.model;
-      call = PlanView(session, policy, BuiltInPrices().Of(model, now),
+      prices = &source.Of(model, now);
+      call = PlanView(session, policy, *prices,
                       {.now = now,
                        .model = model,
                        .preamble_tokens = input.preamble_tokens});
@@ -121,18 +125,30 @@ class Schedule {
   // `warm`: whether the cache still holds that one's prompt.
   void AddCall(std::int64_t tokens, std::int64_t last_tokens, bool warm,
                std::int64_t eligible_count, const ModelPrices& prices) {
-    const PicoUsd extra = warm ? prices.write - prices.read : 0;
     std::vector<PicoUsd> next;
-    // The least that a move from a frontier before `b` costs, but for what it
-    // writes.
-    PicoUsd least_move = std::numeric_limits<PicoUsd>::max();
+    // By what a token costs more that is written and not read: the least that a
+    // move from a frontier before `b` costs, but for what it writes. As many
+    // entries as the model has tiers.
+    std::map<PicoUsd, PicoUsd> least_moves;
+    const auto rates_of = [&](std::size_t b) {
+      return RatesFor(prices, tokens - saved_before_[b], false);
+    };
+    const auto extra_of = [&](const TokenRates& rates) {
+      return warm ? rates.write - rates.read : 0;
+    };
+    for (std::size_t b = 0; b <= steps_.size(); ++b) {
+      least_moves[extra_of(rates_of(b))] = std::numeric_limits<PicoUsd>::max();
+    }
     for (std::size_t b = 0; b <= steps_.size(); ++b) {
       const bool known = b < best_.size();
       const bool reachable =
           b == 0 || steps_[b - 1].observations_end <=
                         static_cast<std::size_t>(eligible_count);
       if (!known && !reachable) break;
-      const PicoUsd written = (tokens - saved_before_[b]) * prices.write;
+      const TokenRates rates = rates_of(b);
+      const PicoUsd extra = extra_of(rates);
+      const PicoUsd written = (tokens - saved_before_[b]) * rates.write;
+      const PicoUsd least_move = least_moves.at(extra);
       PicoUsd cost = std::numeric_limits<PicoUsd>::max();
       if (known) {
         cost = best_[b] + written - (last_tokens - saved_before_[b]) * extra;
@@ -141,9 +157,10 @@ class Schedule {
         cost = std::min(cost, least_move + written);
       }
       next.push_back(cost);
-      if (known && b < steps_.size()) {
-        const std::int64_t read = steps_[b].tokens_before - saved_before_[b];
-        least_move = std::min(least_move, best_[b] - read * extra);
+      if (!known || b == steps_.size()) continue;
+      const std::int64_t read = steps_[b].tokens_before - saved_before_[b];
+      for (auto& [more, least] : least_moves) {
+        least = std::min(least, best_[b] - read * more);
       }
     }
     best_ = std::move(next);
@@ -158,62 +175,107 @@ class Schedule {
   std::vector<PicoUsd> best_;
 };
 
+struct PricedCall {
+  ViewServed view;
+  PicoUsd output_cost = 0;
+  const ModelPrices* prices = nullptr;
+};
+
+PicoUsd OutputCost(const ViewServed& view, std::int64_t tokens,
+                   const ModelPrices& prices) {
+  return tokens * RatesFor(prices, view.view_call.total(), false).output;
+}
+
+// What it would cost if all that `view` masks, which saves `saved` tokens, were
+// fetched again.
+PicoUsd RefetchCost(const ViewServed& view, std::int64_t saved,
+                    const ModelPrices& prices) {
+  const PicoUsd call = view.view_call.total() * prices.read +
+                       kRefetchOutputTokens * prices.output;
+  return static_cast<PicoUsd>(view.masks.size()) * call + saved * prices.write;
+}
+
 }  // namespace
 
 absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
                                         const Policy& policy,
-                                        const TokenCounter& counter) {
+                                        const TokenCounter& counter,
+                                        const PriceSource& prices) {
   Session session(HeaderOf(input), counter);
   BacktestResult result;
-  CLERESTORY_RETURN_IF_ERROR(Play(
-      input, policy, session, [&](ViewServed view, std::int64_t output_tokens) {
-        BacktestCall call;
-        call.output_tokens = output_tokens;
-        const TokenRates rates =
-            RatesFor(BuiltInPrices().Of(view.model, view.time),
-                     view.view_call.total(), false);
-        call.cost = view.view_cost + output_tokens * rates.output;
-        result.cost += call.cost;
-        result.input.read += view.view_call.read;
-        result.input.written += view.view_call.written;
-        result.output_tokens += output_tokens;
-        ++result.breaks.at(static_cast<std::size_t>(view.break_reason));
-        call.view = std::move(view);
-        result.calls.push_back(std::move(call));
-      }));
+  std::int64_t saved = 0;  // By the view before, in tokens.
+  CLERESTORY_RETURN_IF_ERROR(
+      Play(input, policy, prices, session,
+           [&](ViewServed view, std::int64_t output_tokens,
+               const ModelPrices& call_prices) {
+             BacktestCall call;
+             call.output_tokens = output_tokens;
+             call.cost = view.view_cost +
+                         OutputCost(view, output_tokens, call_prices);
+             result.cost += call.cost;
+             result.input.read += view.view_call.read;
+             result.input.written += view.view_call.written;
+             result.input.uncached += view.view_call.uncached;
+             result.output_tokens += output_tokens;
+             ++result.breaks.at(static_cast<std::size_t>(view.break_reason));
+             const auto masked = static_cast<std::int64_t>(view.masks.size());
+             const std::int64_t saved_now =
+                 view.raw_tokens.total() - view.view_tokens.total();
+             result.masked_count += masked;
+             result.refetch_cost +=
+                 RefetchCost(view, saved_now - saved, call_prices);
+             saved = saved_now;
+             call.view = std::move(view);
+             result.calls.push_back(std::move(call));
+           }));
   return result;
+}
+
+absl::StatusOr<std::vector<PicoUsd>> OptimumCosts(const BacktestInput& input,
+                                                  const Policy& policy,
+                                                  const TokenCounter& counter,
+                                                  const PriceSource& prices) {
+  Policy off = policy;
+  off.mode = Mode::kOff;
+  Session session(HeaderOf(input), counter);
+  std::vector<PricedCall> calls;
+  CLERESTORY_RETURN_IF_ERROR(
+      Play(input, off, prices, session,
+           [&](ViewServed view, std::int64_t output_tokens,
+               const ModelPrices& call_prices) {
+             const PicoUsd output_cost =
+                 OutputCost(view, output_tokens, call_prices);
+             calls.push_back({.view = std::move(view),
+                              .output_cost = output_cost,
+                              .prices = &call_prices});
+           }));
+  std::vector<PicoUsd> costs;
+  if (calls.empty()) return costs;
+  const std::vector<Step> steps =
+      StepsOf(session, policy, *calls.back().prices, input.preamble_tokens);
+  Schedule schedule(steps);
+  std::int64_t last_tokens = 0;
+  PicoUsd output_cost = 0;
+  for (const PricedCall& call : calls) {
+    // With nothing masked, what is not read is exactly what is new or cold.
+    const std::int64_t tokens = call.view.raw_call.total();
+    const bool warm = call.view.raw_call.read > 0;
+    schedule.AddCall(tokens, last_tokens, warm, call.view.eligible_count,
+                     *call.prices);
+    last_tokens = tokens;
+    output_cost += call.output_cost;
+    costs.push_back(schedule.cost() + output_cost);
+  }
+  return costs;
 }
 
 absl::StatusOr<PicoUsd> OptimumCost(const BacktestInput& input,
                                     const Policy& policy,
-                                    const TokenCounter& counter) {
-  Policy off = policy;
-  off.mode = Mode::kOff;
-  Session session(HeaderOf(input), counter);
-  PicoUsd output_cost = 0;
-  std::vector<ViewServed> calls;
-  CLERESTORY_RETURN_IF_ERROR(Play(
-      input, off, session, [&](ViewServed view, std::int64_t output_tokens) {
-        output_cost +=
-            output_tokens * BuiltInPrices().Of(view.model, view.time).output;
-        calls.push_back(std::move(view));
-      }));
-  if (calls.empty()) return PicoUsd{0};
-  const ModelPrices& prices =
-      BuiltInPrices().Of(calls.back().model, calls.back().time);
-  const std::vector<Step> steps =
-      StepsOf(session, policy, prices, input.preamble_tokens);
-  Schedule schedule(steps);
-  std::int64_t last_tokens = 0;
-  for (const ViewServed& call : calls) {
-    // With nothing masked, what is not read is exactly what is new or cold.
-    const bool warm = call.raw_call.read > 0;
-    schedule.AddCall(call.raw_call.total(), last_tokens, warm,
-                     call.eligible_count,
-                     BuiltInPrices().Of(call.model, call.time));
-    last_tokens = call.raw_call.total();
-  }
-  return schedule.cost() + output_cost;
+                                    const TokenCounter& counter,
+                                    const PriceSource& prices) {
+  CLERESTORY_ASSIGN_OR_RETURN(const std::vector<PicoUsd> costs,
+                              OptimumCosts(input, policy, counter, prices));
+  return costs.empty() ? 0 : costs.back();
 }
 
 }  // namespace clerestory

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/backtest/price_source.h"
 #include "server/base/time.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
@@ -49,31 +50,51 @@ struct BacktestResult {
   CallTokens input;
   std::int64_t output_tokens = 0;
   std::array<std::int64_t, 6> breaks = {};  // By BreakReason.
+  // How many observations or calls were masked; and what it would cost more if
+  // the model fetched each of them again, once, right after that: a call that
+  // reads the prompt and answers with kRefetchOutputTokens, and the tokens that
+  // were saved, written anew.
+  std::int64_t masked_count = 0;
+  PicoUsd refetch_cost = 0;
 };
+
+// What a model writes to call a tool again.
+inline constexpr std::int64_t kRefetchOutputTokens = 60;
 
 // Plays `input` again under `policy`: a model call before every assistant
 // message, with the same decisions and the same estimates as a server would
-// make and note. The prices are those of the calls' models.
+// make and note. `prices` says what each call costs.
 //
 // Returns the error of the first message that a server would refuse, with the
 // metadata `field`. Deterministic and pure.
 absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
                                         const Policy& policy,
-                                        const TokenCounter& counter);
+                                        const TokenCounter& counter,
+                                        const PriceSource& prices);
 
-// What the best schedule of breaks would have cost, knowing the whole session:
-// the cheapest of all ways to move the frontier forward over the batches that
-// `policy` makes eligible, by dynamic programming over every frontier at every
-// call. All that is eligible before the frontier is masked.
+// What the best schedule of breaks would have cost, knowing the whole session,
+// had it ended with the first call, with the second, and so on: the cheapest of
+// all ways to move the frontier forward over the batches that `policy` makes
+// eligible, by dynamic programming over every frontier at every call. All that
+// is eligible before the frontier is masked.
 //
-// A schedule may mask only a part of what is eligible, so now and then a policy
-// that leaves out a middle piece is cheaper by a little.
+// Exact for such schedules in a session of one model. It knows nothing of the
+// window, of what pictures and tools do to a cache, nor of prices that depend
+// on the prompt's size. A policy may leave out a piece before the frontier, so
+// now and then one is cheaper by a little.
 //
 // Errors as Backtest. Takes time and memory in proportion to calls times
 // observations.
+absl::StatusOr<std::vector<PicoUsd>> OptimumCosts(const BacktestInput& input,
+                                                  const Policy& policy,
+                                                  const TokenCounter& counter,
+                                                  const PriceSource& prices);
+
+// The same for the whole session; 0 if it has no call.
 absl::StatusOr<PicoUsd> OptimumCost(const BacktestInput& input,
                                     const Policy& policy,
-                                    const TokenCounter& counter);
+                                    const TokenCounter& counter,
+                                    const PriceSource& prices);
 
 }  // namespace clerestory
 

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/backtest/price_source.h"
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
@@ -103,7 +104,7 @@ TEST(BacktestTest, IsTheSumOfItsCalls) {
     if (i % 3 == 0) policy.mode = Mode::kEveryTurn;
     const absl::StatusOr<BacktestResult> result =
         Backtest(InputOf(kFormats[i % 2], RandomTurns(random)), policy,
-                 CharacterCounter());
+                 CharacterCounter(), ListPrices());
     ASSERT_THAT(result, IsOk());
     const ModelPrices& prices = PricesOf(kModel);
     PicoUsd cost = 0;
@@ -127,12 +128,37 @@ TEST(BacktestTest, IsTheSumOfItsCalls) {
   }
 }
 
+TEST(BacktestTest, FetchingAgainCostsACallAndTheTokensForEachMask) {
+  const BacktestInput input = InputOf(
+      Format::kAnthropicMessages,
+      {{.results = {900}}, {.results = {10, 10, 10}}, {.results = {10}}});
+  Policy policy = PlainPolicy();
+  policy.mode = Mode::kEveryTurn;
+  const absl::StatusOr<BacktestResult> result =
+      Backtest(input, policy, CharacterCounter(), ListPrices());
+  ASSERT_THAT(result, IsOk());
+  const ModelPrices& prices = PricesOf(kModel);
+  std::int64_t masked = 0;
+  std::int64_t saved = 0;
+  PicoUsd cost = 0;
+  for (const BacktestCall& call : result->calls) {
+    const auto masks = static_cast<std::int64_t>(call.view.masks.size());
+    masked += masks;
+    cost += masks * (call.view.view_call.total() * prices.read +
+                     kRefetchOutputTokens * prices.output);
+    saved = call.view.raw_tokens.total() - call.view.view_tokens.total();
+  }
+  ASSERT_GT(saved, 800);
+  EXPECT_EQ(result->masked_count, masked);
+  EXPECT_EQ(result->refetch_cost, cost + saved * prices.write);
+}
+
 TEST(BacktestTest, DecidesAsAServerWould) {
   Random random(8);
   for (int i = 0; i < 50; ++i) {
     const BacktestInput input = InputOf(kFormats[i % 2], RandomTurns(random));
     const absl::StatusOr<BacktestResult> result =
-        Backtest(input, PlainPolicy(), CharacterCounter());
+        Backtest(input, PlainPolicy(), CharacterCounter(), ListPrices());
     ASSERT_THAT(result, IsOk());
     ScriptedSession server(input.format);
     server.prices = PricesOf(kModel);
@@ -155,7 +181,7 @@ TEST(BacktestTest, MakesACallBeforeEveryAssistantMessageAtItsTime) {
       InputOf(Format::kAnthropicMessages,
               {{.results = {10}}, {.results = {20}, .pause_seconds = 9}});
   const absl::StatusOr<BacktestResult> result =
-      Backtest(input, PlainPolicy(), CharacterCounter());
+      Backtest(input, PlainPolicy(), CharacterCounter(), ListPrices());
   ASSERT_THAT(result, IsOk());
   ASSERT_EQ(result->calls.size(), 3U);
   EXPECT_EQ(result->calls[0].view.message_count, 1);
@@ -180,7 +206,8 @@ TEST(BacktestTest, ARunOfResponsesItemsIsOneAnswer) {
     add(ResultMessages(input.format, {{.id = id, .content = LiteralOf(9)}})[0]);
   }
   add(AssistantMessage(input.format, "done"));
-  const auto result = Backtest(input, PlainPolicy(), CharacterCounter());
+  const auto result =
+      Backtest(input, PlainPolicy(), CharacterCounter(), ListPrices());
   ASSERT_THAT(result, IsOk());
   ASSERT_EQ(result->calls.size(), 3U);
   EXPECT_GT(result->calls[0].output_tokens, result->calls[2].output_tokens)
@@ -192,7 +219,7 @@ TEST(BacktestTest, AMessageWithoutATimeHasThatOfTheOneBefore) {
       InputOf(Format::kAnthropicMessages, {{.results = {10}}});
   input.messages.back().time = 0;
   const absl::StatusOr<BacktestResult> result =
-      Backtest(input, PlainPolicy(), CharacterCounter());
+      Backtest(input, PlainPolicy(), CharacterCounter(), ListPrices());
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->calls[1].view.time, result->calls[0].view.time);
 }
@@ -202,7 +229,7 @@ TEST(BacktestTest, PricesEveryCallWithItsOwnModel) {
       InputOf(Format::kOpenaiChat, {{.results = {10}}, {.results = {20}}});
   input.messages.back().model = "gpt-5.4";
   const absl::StatusOr<BacktestResult> result =
-      Backtest(input, PlainPolicy(), CharacterCounter());
+      Backtest(input, PlainPolicy(), CharacterCounter(), ListPrices());
   ASSERT_THAT(result, IsOk());
   const BacktestCall& last = result->calls.back();
   EXPECT_EQ(last.view.model, "gpt-5.4");
@@ -216,8 +243,11 @@ TEST(BacktestTest, ASessionWithoutCallsCostsNothing) {
   input.messages.push_back({.bytes = ToBytes(UserMessage(input.format, "hi")),
                             .time = 1,
                             .model = {}});
-  EXPECT_EQ(Backtest(input, PlainPolicy(), CharacterCounter())->cost, 0);
-  EXPECT_EQ(*OptimumCost(input, PlainPolicy(), CharacterCounter()), 0);
+  EXPECT_EQ(
+      Backtest(input, PlainPolicy(), CharacterCounter(), ListPrices())->cost,
+      0);
+  EXPECT_EQ(
+      *OptimumCost(input, PlainPolicy(), CharacterCounter(), ListPrices()), 0);
 }
 
 TEST(BacktestTest, NamesTheFirstMessageThatAServerWouldRefuse) {
@@ -225,8 +255,9 @@ TEST(BacktestTest, NamesTheFirstMessageThatAServerWouldRefuse) {
       InputOf(Format::kAnthropicMessages, {{.results = {10}}});
   input.messages[2].bytes = ToBytes("{");
   const absl::Status statuses[] = {
-      Backtest(input, PlainPolicy(), CharacterCounter()).status(),
-      OptimumCost(input, PlainPolicy(), CharacterCounter()).status()};
+      Backtest(input, PlainPolicy(), CharacterCounter(), ListPrices()).status(),
+      OptimumCost(input, PlainPolicy(), CharacterCounter(), ListPrices())
+          .status()};
   for (const absl::Status& status : statuses) {
     EXPECT_THAT(status, FailsWith(absl::StatusCode::kInvalidArgument,
                                   Reason::kMessageInvalid));
@@ -330,14 +361,15 @@ TEST(OptimumCostTest, IsTheLeastOfAllSchedules) {
     const ModelPrices& prices = PricesOf(model);
     const BacktestInput input = InputOf(kFormats[i % 2], turns, model);
     const absl::StatusOr<PicoUsd> optimum =
-        OptimumCost(input, PlainPolicy(), CharacterCounter());
+        OptimumCost(input, PlainPolicy(), CharacterCounter(), ListPrices());
     ASSERT_THAT(optimum, IsOk());
     EXPECT_EQ(*optimum,
               BruteForce(turns, PlainPolicy().keep_observations, prices).Cost())
         << i;
     Policy off = PlainPolicy();
     off.mode = Mode::kOff;
-    const PicoUsd raw = Backtest(input, off, CharacterCounter())->cost;
+    const PicoUsd raw =
+        Backtest(input, off, CharacterCounter(), ListPrices())->cost;
     EXPECT_LE(*optimum, raw);
     if (*optimum < raw) ++masked;
   }
@@ -350,8 +382,8 @@ TEST(OptimumCostTest, MasksForNothingWhenTheCacheIsCold) {
                                    {.results = {10}, .pause_seconds = 301}};
   const BacktestInput input = InputOf(Format::kAnthropicMessages, turns);
   Policy adaptive = PlainPolicy();
-  EXPECT_EQ(*OptimumCost(input, adaptive, CharacterCounter()),
-            Backtest(input, adaptive, CharacterCounter())->cost);
+  EXPECT_EQ(*OptimumCost(input, adaptive, CharacterCounter(), ListPrices()),
+            Backtest(input, adaptive, CharacterCounter(), ListPrices())->cost);
 }
 
 }  // namespace

@@ -19,6 +19,19 @@ namespace clerestory {
 // counted by SimulationCounter().
 BacktestInput SimulatedSession(std::int64_t turns);
 
+// A session of the same kind with sizes as real ones have them: observations
+// log-normal with a mean of 1,800 and a sigma of 1.3, from 20 to 25,000; the
+// assistant's texts with a median of 181 and a sigma of 0.7, at least 40.
+struct LogNormalOptions {
+  std::int64_t turns = 100;
+  // Equal seeds give equal sessions.
+  std::uint64_t seed = 1;
+  // Of how many calls in a hundred the user waits before them for longer than
+  // most caches live.
+  std::int64_t pause_percent = 0;
+};
+BacktestInput LogNormalSession(const LogNormalOptions& options);
+
 // One token a character.
 const TokenCounter& SimulationCounter();
 

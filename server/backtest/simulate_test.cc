@@ -3,12 +3,17 @@
 
 #include "server/backtest/simulate.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "server/backtest/backtest.h"
+#include "server/backtest/price_source.h"
 #include "server/model/money.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
@@ -30,7 +35,7 @@ BacktestResult Simulate(std::int64_t turns, Mode mode,
   policy.mode = mode;
   absl::StatusOr<BacktestResult> result =
       Backtest(SimulatedSession(turns), WithSimulationPlaceholder(policy),
-               SimulationCounter());
+               SimulationCounter(), ListPrices());
   EXPECT_THAT(result, IsOk());
   return *result;
 }
@@ -38,7 +43,7 @@ BacktestResult Simulate(std::int64_t turns, Mode mode,
 PicoUsd Optimum(std::int64_t turns) {
   const absl::StatusOr<PicoUsd> cost =
       OptimumCost(SimulatedSession(turns), WithSimulationPlaceholder(Policy()),
-                  SimulationCounter());
+                  SimulationCounter(), ListPrices());
   EXPECT_THAT(cost, IsOk());
   return *cost;
 }
@@ -79,10 +84,6 @@ INSTANTIATE_TEST_SUITE_P(
       return std::to_string(row.param.turns) + "Turns";
     });
 
-// A session that ends right after its first break has paid for nothing: the
-// worst is one of 28 turns. No rule that does not know the length can do better
-// than 1.09 of the optimum at every length, nor stay within 1.01 of raw at
-// every length without costing 1.8 times the optimum at another.
 // A session that ends right after its first break has paid for nothing. No rule
 // that does not know the length can do better than 1.09 of the optimum at every
 // length, nor stay within 1.01 of raw at every length without costing 1.8 times
@@ -124,6 +125,159 @@ TEST(SimulatedSessionTest, MasksWithTenTokens) {
   const ViewServed& view = result.calls.back().view;
   ASSERT_EQ(view.masks.size(), 1U);
   EXPECT_EQ(view.raw_tokens.total() - view.view_tokens.total(), 1'790);
+}
+
+TEST(OptimumCostsTest, EndWhereAShorterSessionWould) {
+  const auto session = [](std::int64_t turns) {
+    return LogNormalSession({.turns = turns, .seed = 3, .pause_percent = 10});
+  };
+  const Policy policy = WithSimulationPlaceholder(Policy());
+  const auto costs =
+      OptimumCosts(session(60), policy, SimulationCounter(), ListPrices());
+  ASSERT_THAT(costs, IsOk());
+  ASSERT_EQ(costs->size(), 60U);
+  for (std::size_t turns = 1; turns <= costs->size(); ++turns) {
+    EXPECT_EQ((*costs)[turns - 1],
+              *OptimumCost(session(static_cast<std::int64_t>(turns)), policy,
+                           SimulationCounter(), ListPrices()));
+  }
+}
+
+// --- LogNormalSession
+// ---------------------------------------------------------
+
+std::vector<std::string> BytesOf(const BacktestInput& input) {
+  std::vector<std::string> bytes;
+  for (const BacktestInput::Message& message : input.messages) {
+    bytes.push_back(*message.bytes);
+  }
+  return bytes;
+}
+
+// The tokens that each turn adds to observations, in the order of the turns but
+// for the last.
+std::vector<std::int64_t> ObservationsOf(const BacktestInput& input) {
+  Policy off;
+  off.mode = Mode::kOff;
+  const BacktestResult result =
+      *Backtest(input, off, SimulationCounter(), ListPrices());
+  std::vector<std::int64_t> sizes;
+  std::int64_t before = 0;
+  for (const BacktestCall& call : result.calls) {
+    const std::int64_t now = call.view.raw_tokens.observations;
+    if (call.view.message_count > 0) sizes.push_back(now - before);
+    before = now;
+  }
+  return sizes;
+}
+
+TEST(LogNormalSessionTest, ASeedReplaysAndAnotherDiffers) {
+  const auto session = [](std::uint64_t seed) {
+    return BytesOf(
+        LogNormalSession({.turns = 30, .seed = seed, .pause_percent = 10}));
+  };
+  EXPECT_EQ(session(5), session(5));
+  EXPECT_NE(session(5), session(6));
+}
+
+TEST(LogNormalSessionTest, ALongerOneBeginsAsAShorterOneOfItsSeed) {
+  const auto session = [](std::int64_t turns) {
+    return BytesOf(
+        LogNormalSession({.turns = turns, .seed = 5, .pause_percent = 10}));
+  };
+  std::vector<std::string> longer = session(30);
+  longer.resize(20);
+  EXPECT_EQ(longer, session(10));
+}
+
+TEST(LogNormalSessionTest, PausesAreAllThatPausesChange) {
+  const auto session = [](std::int64_t pause_percent) {
+    return LogNormalSession(
+        {.turns = 30, .seed = 5, .pause_percent = pause_percent});
+  };
+  EXPECT_EQ(BytesOf(session(0)), BytesOf(session(10)));
+  EXPECT_LT(session(0).messages.back().time, session(10).messages.back().time);
+}
+
+TEST(LogNormalSessionTest, HasTheSameSizesOnEveryMachine) {
+  const std::vector<std::int64_t> sizes =
+      ObservationsOf(LogNormalSession({.turns = 6, .seed = 1}));
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{2058, 400, 221, 1256, 42}));
+}
+
+TEST(LogNormalSessionTest, HasTheSizesThatItPromises) {
+  std::vector<std::int64_t> sizes;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::vector<std::int64_t> some =
+        ObservationsOf(LogNormalSession({.turns = 201, .seed = seed}));
+    sizes.insert(sizes.end(), some.begin(), some.end());
+  }
+  ASSERT_EQ(sizes.size(), 4'000U);
+  std::sort(sizes.begin(), sizes.end());
+  EXPECT_GE(sizes.front(), 20);
+  EXPECT_LE(sizes.back(), 25'000);
+  // The median of the distribution is 1,800 exp(-1.3^2 / 2) = 773, and its
+  // quartiles 0.6745 sigmas off: 322 and 1,858. The clamp takes little off the
+  // mean.
+  EXPECT_NEAR(static_cast<double>(sizes[2'000]), 773, 60);
+  EXPECT_NEAR(static_cast<double>(sizes[1'000]), 322, 30);
+  EXPECT_NEAR(static_cast<double>(sizes[3'000]), 1'858, 150);
+  const std::int64_t sum =
+      std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  EXPECT_NEAR(static_cast<double>(sum) / 4'000, 1'750, 150);
+}
+
+// What a second implementation, in another language, gives for these sessions.
+TEST(LogNormalSessionTest, CostsWhatAnotherImplementationSays) {
+  struct Case {
+    LogNormalOptions options;
+    std::string raw;
+    std::string rent_or_buy;
+    std::string optimum;
+  };
+  const Case cases[] = {{{.turns = 60, .seed = 4, .pause_percent = 0},
+                         "1.5457",
+                         "1.4086",
+                         "1.3002"},
+                        {{.turns = 100, .seed = 2, .pause_percent = 10},
+                         "7.1517",
+                         "3.3859",
+                         "3.2463"},
+                        {{.turns = 200, .seed = 5, .pause_percent = 0},
+                         "14.2456",
+                         "6.5714",
+                         "6.2591"}};
+  for (const Case& one : cases) {
+    const BacktestInput input = LogNormalSession(one.options);
+    const auto cost = [&](Mode mode) {
+      Policy policy = WithSimulationPlaceholder(RentOrBuy());
+      policy.mode = mode;
+      return FormatUsd(
+          Backtest(input, policy, SimulationCounter(), ListPrices())->cost, 4);
+    };
+    EXPECT_EQ(cost(Mode::kOff), one.raw);
+    EXPECT_EQ(cost(Mode::kAdaptive), one.rent_or_buy);
+    EXPECT_EQ(
+        FormatUsd(*OptimumCost(input, WithSimulationPlaceholder(RentOrBuy()),
+                               SimulationCounter(), ListPrices()),
+                  4),
+        one.optimum);
+  }
+}
+
+TEST(LogNormalSessionTest, ATenthOfItsCallsFindsAColdCache) {
+  std::int64_t cold = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Policy off;
+    off.mode = Mode::kOff;
+    const BacktestResult result = *Backtest(
+        LogNormalSession({.turns = 201, .seed = seed, .pause_percent = 10}),
+        off, SimulationCounter(), ListPrices());
+    for (std::size_t i = 1; i < result.calls.size(); ++i) {
+      if (result.calls[i].view.raw_call.read == 0) ++cold;
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(cold), 400, 60);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 import json
 import time
+import xml.etree.ElementTree as ElementTree
 
 import pytest
 
@@ -54,6 +55,37 @@ def test_a_backtest_writes_json(tmp_path):
     assert summary["ratio_to_raw_total"] == policy["ratio_to_raw"]
 
 
+def test_a_backtest_writes_a_page_that_an_xml_parser_reads(tmp_path):
+    odd = tmp_path / "<b>&'\"é.jsonl"
+    odd.write_bytes(FIXTURE.read_bytes())
+    out = tmp_path / "out.html"
+    ran = client("backtest", str(odd), "--html", str(out))
+    assert ran.returncode == 0, ran.stderr
+    root = ElementTree.parse(out).getroot()
+    html = "{http://www.w3.org/1999/xhtml}"
+    assert root.tag == f"{html}html"
+    assert root.find(f"{html}body/{html}h1").text == f"Back-test of {odd}"
+    names = {element.tag for element in root.iter()}
+    assert "{http://www.w3.org/2000/svg}polyline" in names
+    assert f"{html}script" not in names
+
+
+def test_prices_can_be_forced_on_a_simulation(tmp_path):
+    out = tmp_path / "out.json"
+    ran = client(
+        *("backtest", "--simulate", "lognormal:40:1-3:pauses", "--json", str(out)),
+        *("--prices", "no-cache", "--policy", "adaptive", "--policy", "every_turn"),
+    )
+    assert ran.returncode == 0, ran.stderr
+    report = json.loads(out.read_text())
+    assert [entry["file"] for entry in report["files"]] == [
+        f"lognormal:40:{seed}:pauses" for seed in (1, 2, 3)
+    ]
+    for entry in report["files"]:
+        adaptive, every_turn = (p["cost_usd"] for p in entry["policies"])
+        assert adaptive == every_turn == entry["optimum_cost_usd"]
+
+
 def test_a_transcript_cut_in_a_line_is_read_up_to_there(tmp_path):
     whole = FIXTURE.read_bytes()
     cut = tmp_path / "cut.jsonl"
@@ -70,6 +102,9 @@ def test_a_transcript_cut_in_a_line_is_read_up_to_there(tmp_path):
         (["backtest", "no-such-file"], "no-such-file"),
         (["backtest", "--policy", "wild", "x"], "unknown value"),
         (["backtest"], "no session could be read"),
+        (["backtest", "--prices", "2/1", "x"], "1.25/0.1, 1.25/0.05"),
+        (["backtest", "--simulate", "lognormal:9"], "lognormal:TURNS:SEED"),
+        (["backtest", "--simulate", "--html", "/no/folder/x"], "cannot write"),
         (["replay", "no-such-file"], "no-such-file"),
         (["dance"], "dance"),
     ],
