@@ -60,6 +60,7 @@ ordered_json ToJson(const PolicyOutcome& policy,
       {"tokens",
        {{"read", result.input.read},
         {"written", result.input.written},
+        {"uncached", result.input.uncached},
         {"output", result.output_tokens}}}};
 }
 
@@ -77,6 +78,10 @@ absl::string_view BreakName(BreakReason reason) {
       return "model_changed";
     case BreakReason::kWindow:
       return "window";
+    case BreakReason::kPreambleChanged:
+      return "preamble_changed";
+    case BreakReason::kCacheMissed:
+      return "cache_missed";
     case BreakReason::kSchedule:
       return "schedule";
   }

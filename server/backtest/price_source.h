@@ -4,10 +4,13 @@
 #ifndef CLERESTORY_SERVER_BACKTEST_PRICE_SOURCE_H_
 #define CLERESTORY_SERVER_BACKTEST_PRICE_SOURCE_H_
 
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "server/base/time.h"
+#include "server/cost/price_book.h"
 #include "server/cost/prices.h"
 
 namespace clerestory {
@@ -26,8 +29,23 @@ class PriceSource {
                                 TimeMicros time) const = 0;
 };
 
-// Each model's own prices. Lives for ever.
+// Each model's own prices, as they are built in. Lives for ever.
 const PriceSource& ListPrices();
+
+// Those of a book.
+class BookPrices : public PriceSource {
+ public:
+  explicit BookPrices(std::shared_ptr<const PriceBook> book)
+      : book_(std::move(book)) {}
+
+  const ModelPrices& Of(absl::string_view model,
+                        TimeMicros time) const override {
+    return book_->Of(model, time);
+  }
+
+ private:
+  const std::shared_ptr<const PriceBook> book_;
+};
 
 // The same prices for every model at every time.
 class FixedPrices : public PriceSource {

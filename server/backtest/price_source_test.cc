@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "server/backtest/backtest.h"
 #include "server/backtest/simulate.h"
+#include "server/cost/price_book.h"
 #include "server/cost/prices.h"
 #include "server/model/money.h"
 #include "server/policy/policy.h"
@@ -39,7 +40,7 @@ BacktestResult Play(const BacktestInput& input, Mode mode,
 
 TEST(ListPricesTest, AreEachModelsOwn) {
   EXPECT_EQ(&ListPrices().Of("claude-opus-4-5", 7),
-            &PricesOf("claude-opus-4-5"));
+            &BuiltInPrices().Of("claude-opus-4-5", 0));
 }
 
 TEST(PriceStructureTest, AnUnknownNameHasNone) {

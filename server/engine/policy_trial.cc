@@ -17,9 +17,10 @@ namespace clerestory {
 
 absl::StatusOr<PolicyTrial> TryPolicy(const BacktestInput& input,
                                       const Policy& policy,
-                                      const TokenCounter& counter) {
+                                      const TokenCounter& counter,
+                                      const PriceSource& prices) {
   CLERESTORY_ASSIGN_OR_RETURN(BacktestResult played,
-                              Backtest(input, policy, counter));
+                              Backtest(input, policy, counter, prices));
   PolicyTrial trial;
   trial.cost = played.cost;
   trial.input = played.input;
