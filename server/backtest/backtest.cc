@@ -210,8 +210,8 @@ absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
                const ModelPrices& call_prices) {
              BacktestCall call;
              call.output_tokens = output_tokens;
-             call.cost = view.view_cost +
-                         OutputCost(view, output_tokens, call_prices);
+             call.cost =
+                 view.view_cost + OutputCost(view, output_tokens, call_prices);
              result.cost += call.cost;
              result.input.read += view.view_call.read;
              result.input.written += view.view_call.written;

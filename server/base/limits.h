@@ -40,6 +40,7 @@ inline constexpr std::size_t kJsonValuesMax = 1'000'000;
 // Session ids, model names, tool names and call ids, in bytes.
 inline constexpr std::int64_t kSessionIdBytesMax = 128;
 inline constexpr std::int64_t kModelBytesMax = 128;
+inline constexpr std::int64_t kPreambleDigestBytesMax = 128;
 inline constexpr std::int64_t kToolNameBytesMax = 1024;
 inline constexpr std::int64_t kCallIdBytesMax = 1024;
 

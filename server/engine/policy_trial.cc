@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/backtest/backtest.h"
+#include "server/backtest/price_source.h"
 #include "server/base/status.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/backtest/backtest.h"
+#include "server/backtest/price_source.h"
 #include "server/model/money.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
@@ -36,7 +37,8 @@ struct PolicyTrial {
 // Plays `input` under `policy`. Pure; errors as of Backtest.
 absl::StatusOr<PolicyTrial> TryPolicy(const BacktestInput& input,
                                       const Policy& policy,
-                                      const TokenCounter& counter);
+                                      const TokenCounter& counter,
+                                      const PriceSource& prices);
 
 }  // namespace clerestory
 

@@ -42,107 +42,15 @@
 namespace clerestory {
 namespace {
 
-absl::Status Closed(const Session& session) {
-  return MakeError(
-      absl::StatusCode::kFailedPrecondition, Reason::kSessionClosed,
-      "the session is closed and cannot be changed; create another one",
-      {{"session_id", session.header().key.session}});
-}
-
-// How many of the messages of `request` are in the history of `session`
-// already.
-absl::StatusOr<std::size_t> PresentCount(const Session& session,
-                                         const AppendRequest& request) {
-  if (!request.expected_sequence.has_value()) return 0;
-  const std::int64_t expected = *request.expected_sequence;
-  const std::int64_t next = session.message_count();
-  const std::string& id = session.header().key.session;
-  if (expected < 0) {
-    return FieldError("expected_sequence", "must not be negative");
-  }
-  if (expected > next) {
-    return MakeError(
-        absl::StatusCode::kAborted, Reason::kSequenceGap,
-        absl::StrCat("expected_sequence ", expected,
-                     " lies behind the end of the history; append from ", next,
-                     " on"),
-        {{"session_id", id}, {"next_sequence", absl::StrCat(next)}});
-  }
-  std::size_t present = 0;
-  for (std::int64_t sequence = expected;
-       sequence < next && present < request.messages.size(); ++sequence) {
-    const Bytes& there =
-        session.messages()[static_cast<std::size_t>(sequence)].raw;
-    if (*there != *request.messages[present]) {
-      return MakeError(
-          absl::StatusCode::kAborted, Reason::kAppendConflict,
-          absl::StrCat("message ", sequence,
-                       " of the history has other bytes; read the history "
-                       "from there"),
-          {{"session_id", id},
-           {"sequence", absl::StrCat(sequence)},
-           {"next_sequence", absl::StrCat(next)}});
-    }
-    ++present;
-  }
-  return present;
-}
-
-// Appends what is not there yet to `session` and to `records`.
-absl::Status Append(const AppendRequest& request, Session& session,
-                    std::vector<Record>& records) {
-  CLERESTORY_ASSIGN_OR_RETURN(const std::size_t present,
-                              PresentCount(session, request));
-  if (present == request.messages.size()) return absl::OkStatus();
-  if (session.header().outcome != Outcome::kOpen) return Closed(session);
-  const std::vector<Bytes> fresh(
-      request.messages.begin() + static_cast<std::ptrdiff_t>(present),
-      request.messages.end());
-  if (session.message_count() + static_cast<std::int64_t>(fresh.size()) >
-      kSessionMessagesMax) {
-    return FieldError("messages",
-                      absl::StrCat("the session would have more than ",
-                                   kSessionMessagesMax, " messages"));
-  }
-  std::int64_t bytes = session.history_bytes();
-  for (const Bytes& message : fresh) {
-    bytes += static_cast<std::int64_t>(message->size());
-  }
-  if (bytes > kSessionBytesMax) {
-    return FieldError("messages", absl::StrCat("the session would have more "
-                                               "than ",
-                                               kSessionBytesMax, " bytes"));
-  }
-  absl::StatusOr<std::vector<ParsedMessage>> parsed =
-      session.CheckAppend(fresh, present);
-  if (!parsed.ok()) return parsed.status();
-  for (std::size_t i = 0; i < fresh.size(); ++i) {
-    MessageAppended record{.time = request.now, .message = fresh[i]};
-    session.Append(record, std::move((*parsed)[i]));
-    records.emplace_back(std::move(record));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Usage> ReadUsage(Format format, const UsageInput& input) {
-  if (const auto* json = std::get_if<std::string>(&input)) {
-    return ParseUsage(format, *json);
-  }
-  const auto& usage = std::get<Usage>(input);
-  CLERESTORY_RETURN_IF_ERROR(CheckUsage(usage));
-  return usage;
-}
-
-std::string ModelOr(absl::string_view model, const Session& session) {
-  return model.empty() ? session.header().model : std::string(model);
-}
-
 // Whether `records` may be lost with the machine's power: only a view that
 // masks nothing anew, whose time then is.
 Durability DurabilityOf(const std::vector<Record>& records) {
   for (const Record& record : records) {
     const auto* view = std::get_if<ViewServed>(&record);
-    if (view == nullptr || !view->masks.empty()) return Durability::kSynced;
+    if (view == nullptr || !view->masks.empty() ||
+        view->strip_from.has_value()) {
+      return Durability::kSynced;
+    }
   }
   return Durability::kBuffered;
 }
@@ -156,6 +64,8 @@ SessionSummary Summarize(const Session& session) {
       static_cast<std::int64_t>(session.observations().size());
   summary.masked_count = session.ledger().mask_count;
   summary.ledger = session.ledger();
+  summary.read_price_sum = session.read_price_sum();
+  summary.cache_status = session.cache().status();
   return summary;
 }
 
@@ -167,7 +77,9 @@ SessionEngine::SessionEngine(SessionStore& store, const TokenCounter& counter,
       counter_(counter),
       options_(std::move(options)),
       policies_(store, options_.policy),
-      cache_(options_.cache_bytes_max) {}
+      cache_(options_.cache_bytes_max),
+      // Lives for ever, so nobody has to delete it.
+      prices_(&BuiltInPrices(), [](const PriceBook*) {}) {}
 
 absl::Status SessionEngine::Load(SessionCache::Entry& entry) {
   if (entry.session != nullptr) return absl::OkStatus();
@@ -204,6 +116,28 @@ Result SessionEngine::WithSession(const SessionKey& key, Work work) {
       entry.session == nullptr ? 0 : entry.session->memory_bytes();
   if (result.ok() && !written.ok()) return written;
   return result;
+}
+
+template <typename Work>
+auto SessionEngine::WithRules(const std::string& tenant, Work work) {
+  const PolicyDocumentPtr policies = policies_.For(tenant);
+  const std::shared_ptr<const PriceBook> book = prices();
+  const auto token_scale_of = [](const std::string&) {
+    return std::int64_t{0};
+  };
+  return work(Rules{.policies = *policies,
+                    .prices = *book,
+                    .token_scale_of = token_scale_of});
+}
+
+std::shared_ptr<const PriceBook> SessionEngine::prices() const {
+  const MutexLock lock(mutex_);
+  return prices_;
+}
+
+void SessionEngine::SetPrices(std::shared_ptr<const PriceBook> prices) {
+  const MutexLock lock(mutex_);
+  prices_ = std::move(prices);
 }
 
 absl::StatusOr<SessionHeader> SessionEngine::CreateSession(
@@ -279,63 +213,20 @@ absl::StatusOr<BuiltView> SessionEngine::BuildView(
       key,
       [&](Session& session,
           std::vector<Record>& records) -> absl::StatusOr<BuiltView> {
-        if (request.dry_run) {
-          Session trial = session;
-          std::vector<Record> dropped;
-          return Decide(request, trial, dropped);
-        }
-        if (session.header().outcome != Outcome::kOpen) return Closed(session);
-        return Decide(request, session, records);
+        std::optional<LearnedSample> learned;
+        return WithRules(
+            key.tenant, [&](const Rules& rules) -> absl::StatusOr<BuiltView> {
+              if (request.dry_run) {
+                Session trial = session;
+                std::vector<Record> dropped;
+                return Decide(request, rules, trial, dropped, learned);
+              }
+              if (session.header().outcome != Outcome::kOpen) {
+                return Closed(session);
+              }
+              return Decide(request, rules, session, records, learned);
+            });
       });
-}
-
-absl::StatusOr<BuiltView> SessionEngine::Decide(
-    const BuildViewRequest& request, Session& session,
-    std::vector<Record>& records) const {
-  // What can be refused comes first: nothing is changed by then.
-  std::optional<UsageReported> usage;
-  const std::string model = ModelOr(request.model, session);
-  if (request.usage.has_value()) {
-    CLERESTORY_ASSIGN_OR_RETURN(
-        const Usage understood,
-        ReadUsage(session.header().format, *request.usage));
-    usage = UsageReported{
-        .time = request.append.now, .model = model, .usage = understood};
-  }
-  CLERESTORY_RETURN_IF_ERROR(Append(request.append, session, records));
-  if (usage.has_value() && !session.IsReported(usage->usage)) {
-    session.Apply(*usage);
-    records.emplace_back(*usage);
-  }
-
-  const PolicyDocumentPtr document = policies_.For(session.header().key.tenant);
-  const AppliedPolicy applied = document->For(session.header(), model);
-  std::optional<Policy> control;
-  if (applied.is_control) {
-    control = *applied.policy;
-    control->mode = Mode::kOff;
-  }
-  const Policy& policy = control.has_value() ? *control : *applied.policy;
-  const ModelPrices& prices = BuiltInPrices().Of(model, request.append.now);
-  ViewServed decision = PlanView(session, policy, prices,
-                                 {.now = request.append.now,
-                                  .model = model,
-                                  .preamble_tokens = request.preamble_tokens});
-  session.Apply(decision);
-  records.emplace_back(std::move(decision));
-
-  BuiltView built;
-  built.view = DescribeView(session, session.last_decision(),
-                            session.view_before_count(),
-                            FrontierOf(session, policy, prices));
-  const ViewServed& decided = built.view.decision;
-  built.saved_tokens = session.SavingOf(decided.masks);
-  built.over_window_tokens = std::max<std::int64_t>(
-      0, decided.view_call.total() - PromptTokensMax(policy, prices));
-  built.masked_count = session.ledger().mask_count;
-  built.copied_placeholder_count = session.ledger().copied_placeholder_count;
-  built.policy_digest = std::string(applied.digest);
-  return built;
 }
 
 absl::StatusOr<Usage> SessionEngine::ReportUsage(const SessionKey& key,
@@ -347,14 +238,11 @@ absl::StatusOr<Usage> SessionEngine::ReportUsage(const SessionKey& key,
       [&](Session& session,
           std::vector<Record>& records) -> absl::StatusOr<Usage> {
         if (session.header().outcome != Outcome::kOpen) return Closed(session);
-        UsageReported record{
-            .time = now, .model = ModelOr(model, session), .usage = {}};
-        CLERESTORY_ASSIGN_OR_RETURN(record.usage,
-                                    ReadUsage(session.header().format, usage));
-        if (session.IsReported(record.usage)) return record.usage;
-        session.Apply(record);
-        records.emplace_back(record);
-        return record.usage;
+        std::optional<LearnedSample> learned;
+        return WithRules(key.tenant, [&](const Rules& rules) {
+          return TakeUsage(usage, std::string(model), now, rules, session,
+                           records, learned);
+        });
       });
 }
 

@@ -17,6 +17,8 @@
 #include "server/backtest/backtest.h"
 #include "server/base/mutex.h"
 #include "server/base/time.h"
+#include "server/cost/price_book.h"
+#include "server/engine/decide.h"
 #include "server/engine/policy_registry.h"
 #include "server/engine/session_cache.h"
 #include "server/model/message.h"
@@ -29,35 +31,6 @@
 
 namespace clerestory {
 
-// Messages to append, and where.
-struct AppendRequest {
-  TimeMicros now = 0;
-  // The sequence of the first message; without it, the end of the history.
-  std::optional<std::int64_t> expected_sequence;
-  std::vector<Bytes> messages;
-};
-
-// Usage in a provider's JSON, or in our fields.
-using UsageInput = std::variant<std::string, Usage>;
-
-// What a model call is prepared with.
-struct BuildViewRequest {
-  AppendRequest append;
-  std::optional<UsageInput> usage;
-  std::string model;  // "" is the session's.
-  std::int64_t preamble_tokens = 0;
-  bool dry_run = false;
-};
-
-struct BuiltView {
-  View view;
-  std::int64_t masked_count = 0;
-  std::int64_t saved_tokens = 0;  // By the break of this view.
-  std::int64_t over_window_tokens = 0;
-  std::int64_t copied_placeholder_count = 0;  // As in Ledger.
-  std::string policy_digest;
-};
-
 // A session at a glance.
 struct SessionSummary {
   SessionHeader header;
@@ -66,6 +39,8 @@ struct SessionSummary {
   std::int64_t observation_count = 0;
   std::int64_t masked_count = 0;
   Ledger ledger;
+  PicoUsd read_price_sum = 0;  // As of Session.
+  CacheStatus cache_status = CacheStatus::kUnknown;
 };
 
 // A message as it was appended.
@@ -134,7 +109,8 @@ class SessionEngine {
   absl::StatusOr<BuiltView> BuildView(const SessionKey& key,
                                       const BuildViewRequest& request);
 
-  // Stores usage, and returns what was understood of it. What was reported
+  // Stores usage of a call of `model`, "" being that of the last view, and
+  // returns what was understood of it. What was reported
   // last, with no message appended since, is the same report again and counts
   // once. kUsageInvalid, kSessionClosed.
   absl::StatusOr<Usage> ReportUsage(const SessionKey& key,
@@ -169,6 +145,11 @@ class SessionEngine {
   // The policies of tenants, which every view is built by.
   PolicyRegistry& policies() { return policies_; }
 
+  // The prices that calls go by: those that are built in until others are set.
+  std::shared_ptr<const PriceBook> prices() const CLERESTORY_EXCLUDES(mutex_);
+  void SetPrices(std::shared_ptr<const PriceBook> prices)
+      CLERESTORY_EXCLUDES(mutex_);
+
  private:
   // Loads the session of `entry` unless it is there.
   absl::Status Load(SessionCache::Entry& entry)
@@ -180,11 +161,9 @@ class SessionEngine {
                       const std::vector<Record>& records)
       CLERESTORY_REQUIRES(entry.mutex);
 
-  // Appends, takes the usage and plans the view of `request`, all in `session`,
-  // and adds to `records` what has to be stored. An error changes nothing.
-  absl::StatusOr<BuiltView> Decide(const BuildViewRequest& request,
-                                   Session& session,
-                                   std::vector<Record>& records) const;
+  // Runs `work(rules)` with what calls on a session of `tenant` go by now.
+  template <typename Work>
+  auto WithRules(const std::string& tenant, Work work);
 
   // Runs `work(session, records)` with the session of `key` loaded and locked.
   // What it did to the session it adds to `records`, and these are written
@@ -197,6 +176,9 @@ class SessionEngine {
   const Options options_;
   PolicyRegistry policies_;
   SessionCache cache_;
+
+  mutable Mutex mutex_;
+  std::shared_ptr<const PriceBook> prices_ CLERESTORY_GUARDED_BY(mutex_);
 };
 
 }  // namespace clerestory

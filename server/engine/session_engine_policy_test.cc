@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/backtest/price_source.h"
 #include "server/base/reason.h"
 #include "server/base/time.h"
 #include "server/engine/policy_trial.h"
@@ -188,7 +189,8 @@ TEST_F(SessionEnginePolicyTest, ASessionPlayedAgainBreaksWhereItDid) {
   EXPECT_EQ(input->preamble_tokens, 7);
   const Policy policy =
       engine_.policies().For("t")->policies().policies().front().policy;
-  const auto trial = TryPolicy(*input, policy, CharacterCounter());
+  const auto trial =
+      TryPolicy(*input, policy, CharacterCounter(), ListPrices());
   ASSERT_THAT(trial, IsOk());
   // The last view has no answer yet.
   EXPECT_EQ(trial->call_count, 8);
@@ -214,7 +216,7 @@ TEST_F(SessionEnginePolicyTest, ASessionPlayedAgainBreaksWhereItDid) {
   }
   EXPECT_EQ(trial->raw_cost - trial->cost, raw_cost - view_cost);
 
-  const auto off = TryPolicy(*input, Off(), CharacterCounter());
+  const auto off = TryPolicy(*input, Off(), CharacterCounter(), ListPrices());
   ASSERT_THAT(off, IsOk());
   EXPECT_THAT(off->breaks, IsEmpty());
   EXPECT_EQ(off->cost, off->raw_cost);

@@ -48,6 +48,7 @@ v1::CallTokens FromCall(const CallTokens& tokens) {
   v1::CallTokens out;
   out.set_read(tokens.read);
   out.set_written(tokens.written);
+  out.set_uncached(tokens.uncached);
   return out;
 }
 
@@ -60,8 +61,27 @@ v1::ViewPrefix FromPrefix(const ViewPrefix& prefix) {
   return out;
 }
 
+v1::CacheStatus FromCacheStatus(CacheStatus status) {
+  return static_cast<v1::CacheStatus>(status);
+}
+
 v1::BreakReason FromReason(BreakReason reason) {
   return static_cast<v1::BreakReason>(reason);
+}
+
+v1::BreakEntry FromBreakEntry(const BreakEntry& entry, PicoUsd read_price_sum) {
+  v1::BreakEntry out;
+  *out.mutable_time() = FromTime(entry.time);
+  out.set_message_count(entry.message_count);
+  out.set_sequence(entry.first_sequence);
+  out.set_reason(FromReason(entry.reason));
+  out.set_price_pico_usd(entry.price);
+  out.set_rent_pico_usd(entry.rent);
+  out.set_mask_count(entry.mask_count);
+  out.set_saved_tokens(entry.saved_tokens);
+  out.set_saved_so_far_pico_usd(SaturatingMultiply(
+      entry.saved_tokens, read_price_sum - entry.read_price_sum));
+  return out;
 }
 
 std::string ObservationId(std::int64_t sequence, std::int64_t index) {
@@ -225,7 +245,8 @@ v1::Session FromSummary(const SessionSummary& summary) {
   return out;
 }
 
-v1::Ledger FromLedger(const Ledger& ledger) {
+v1::Ledger FromLedger(const SessionSummary& summary) {
+  const Ledger& ledger = summary.ledger;
   v1::Ledger out;
   out.set_call_count(ledger.call_count);
   out.set_preamble_tokens(ledger.preamble_tokens);
@@ -249,6 +270,18 @@ v1::Ledger FromLedger(const Ledger& ledger) {
   out.set_drop_count(ledger.drop_count);
   out.set_argument_mask_count(ledger.argument_mask_count);
   out.set_copied_placeholder_count(ledger.copied_placeholder_count);
+  *out.mutable_every_turn_call() = FromCall(ledger.every_turn_call);
+  out.set_every_turn_cost_pico_usd(ledger.every_turn_cost);
+  for (const BreakEntry& entry : ledger.break_entries) {
+    *out.add_break_entries() = FromBreakEntry(entry, summary.read_price_sum);
+  }
+  out.set_usage_cost_pico_usd(ledger.usage_cost);
+  v1::EstimateError& error = *out.mutable_estimate_error();
+  error.set_call_count(ledger.compared_count);
+  error.set_estimated_tokens(ledger.estimated_tokens);
+  error.set_reported_tokens(ledger.reported_tokens);
+  error.set_error_tokens(ledger.error_tokens);
+  out.set_cache_status(FromCacheStatus(summary.cache_status));
   return out;
 }
 
@@ -297,7 +330,7 @@ v1::ViewReport FromView(const BuiltView& built) {
   v1::ViewReport out;
   *out.mutable_whole() = FromPrefix(built.view.whole);
   *out.mutable_stable() = FromPrefix(built.view.stable);
-  if (!decision.masks.empty()) {
+  if (!decision.masks.empty() || decision.strip_from.has_value()) {
     v1::Break& broken = *out.mutable_break_();
     broken.set_reason(FromReason(decision.break_reason));
     broken.set_sequence(built.view.first_change);
@@ -311,6 +344,9 @@ v1::ViewReport FromView(const BuiltView& built) {
     broken.set_price_pico_usd(decision.break_price);
     broken.set_rent_pico_usd(decision.break_rent);
     broken.set_saved_tokens(built.saved_tokens);
+    if (decision.strip_from.has_value()) {
+      broken.set_stripped_from(*decision.strip_from);
+    }
   }
   out.set_masked_count(built.masked_count);
   out.set_frontier(built.view.frontier);
@@ -326,6 +362,12 @@ v1::ViewReport FromView(const BuiltView& built) {
   out.set_over_window_tokens(built.over_window_tokens);
   out.set_copied_placeholder_count(built.copied_placeholder_count);
   out.set_policy_digest(built.policy_digest);
+  out.set_policy_name(built.policy_name);
+  out.set_is_control(built.is_control);
+  out.set_is_model_known(built.is_model_known);
+  out.set_cache_status(FromCacheStatus(built.cache_status));
+  out.set_context_management(built.context_management);
+  out.set_needs_drop_block(built.needs_drop_block);
   out.set_next_sequence(decision.message_count);
   return out;
 }

@@ -46,7 +46,7 @@ absl::StatusOr<std::pair<std::int64_t, std::int64_t>> ToObservationPlace(
 google::protobuf::Timestamp FromTime(TimeMicros time);
 v1::Session FromHeader(const SessionHeader& header);
 v1::Session FromSummary(const SessionSummary& summary);
-v1::Ledger FromLedger(const Ledger& ledger);
+v1::Ledger FromLedger(const SessionSummary& summary);
 v1::Usage FromUsage(const Usage& usage);
 v1::Observation FromObservation(const Observation& observation);
 v1::ViewReport FromView(const BuiltView& built);

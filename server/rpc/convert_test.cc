@@ -84,7 +84,8 @@ TEST(ConvertTest, ModelsAreAcceptedUpToTheirLength) {
 }
 
 TEST(ConvertTest, FormatsAreEqualNumberByNumber) {
-  ASSERT_EQ(v1::Format_descriptor()->value_count(), 6);
+  ASSERT_EQ(v1::Format_descriptor()->value_count(),
+            static_cast<int>(kBreakReasonCount));
   EXPECT_EQ(static_cast<int>(Format::kUnspecified), v1::FORMAT_UNSPECIFIED);
   EXPECT_EQ(static_cast<int>(Format::kAnthropicMessages),
             v1::FORMAT_ANTHROPIC_MESSAGES);
@@ -119,7 +120,8 @@ TEST(ConvertTest, OutcomesAreEqualNumberByNumber) {
 }
 
 TEST(ConvertTest, BreakReasonsAreEqualNumberByNumber) {
-  ASSERT_EQ(v1::BreakReason_descriptor()->value_count(), 6);
+  ASSERT_EQ(v1::BreakReason_descriptor()->value_count(),
+            static_cast<int>(kBreakReasonCount));
   EXPECT_EQ(static_cast<int>(BreakReason::kNone), v1::BREAK_REASON_UNSPECIFIED);
   EXPECT_EQ(static_cast<int>(BreakReason::kPays), v1::BREAK_REASON_PAYS);
   EXPECT_EQ(static_cast<int>(BreakReason::kCacheCold),
@@ -129,6 +131,19 @@ TEST(ConvertTest, BreakReasonsAreEqualNumberByNumber) {
   EXPECT_EQ(static_cast<int>(BreakReason::kWindow), v1::BREAK_REASON_WINDOW);
   EXPECT_EQ(static_cast<int>(BreakReason::kSchedule),
             v1::BREAK_REASON_SCHEDULE);
+  EXPECT_EQ(static_cast<int>(BreakReason::kPreambleChanged),
+            v1::BREAK_REASON_PREAMBLE_CHANGED);
+  EXPECT_EQ(static_cast<int>(BreakReason::kCacheMissed),
+            v1::BREAK_REASON_CACHE_MISSED);
+}
+
+TEST(ConvertTest, CacheStatusesAreEqualNumberByNumber) {
+  ASSERT_EQ(v1::CacheStatus_descriptor()->value_count(), 4);
+  EXPECT_EQ(static_cast<int>(CacheStatus::kUnknown),
+            v1::CACHE_STATUS_UNSPECIFIED);
+  EXPECT_EQ(static_cast<int>(CacheStatus::kWorks), v1::CACHE_STATUS_WORKS);
+  EXPECT_EQ(static_cast<int>(CacheStatus::kMisses), v1::CACHE_STATUS_MISSES);
+  EXPECT_EQ(static_cast<int>(CacheStatus::kAbsent), v1::CACHE_STATUS_ABSENT);
 }
 
 // --- times -----------------------------------------------------------------
@@ -280,7 +295,7 @@ TEST(ConvertTest, TheProvidersOwnUsageGoesBeforeOurFields) {
 }
 
 TEST(ConvertTest, ALedgerWithoutReportsHasNoUsageAndNoBreaks) {
-  const v1::Ledger out = FromLedger(Ledger());
+  const v1::Ledger out = FromLedger(SessionSummary());
   EXPECT_FALSE(out.usage().has_input_uncached_tokens());
   EXPECT_FALSE(out.usage().has_cache_read_tokens());
   EXPECT_FALSE(out.usage().has_cache_write_tokens());
@@ -307,7 +322,27 @@ TEST(ConvertTest, ALedgerTellsEverySum) {
   ledger.mask_count = 21;
   ledger.usage_count = 22;
   ledger.usage.output = 23;
-  EXPECT_EQ(FromLedger(ledger).ShortDebugString(),
+  ledger.every_turn_call = {.read = 24, .written = 25, .uncached = 26};
+  ledger.every_turn_cost = 27;
+  ledger.break_entries = {{.time = 28,
+                           .message_count = 29,
+                           .first_sequence = 30,
+                           .reason = BreakReason::kPays,
+                           .price = 31,
+                           .rent = 32,
+                           .mask_count = 33,
+                           .saved_tokens = 34,
+                           .read_price_sum = 35}};
+  ledger.usage_cost = 36;
+  ledger.compared_count = 37;
+  ledger.estimated_tokens = 38;
+  ledger.reported_tokens = 39;
+  ledger.error_tokens = 40;
+  SessionSummary summary;
+  summary.ledger = ledger;
+  summary.read_price_sum = 45;
+  summary.cache_status = CacheStatus::kAbsent;
+  EXPECT_EQ(FromLedger(summary).ShortDebugString(),
             "call_count: 1 preamble_tokens: 2 "
             "raw_tokens { user: 3 assistant: 4 calls: 5 observations: 6 } "
             "view_tokens { user: 7 assistant: 8 calls: 9 observations: 10 } "
@@ -317,7 +352,16 @@ TEST(ConvertTest, ALedgerTellsEverySum) {
             "output_cost_pico_usd: 18 "
             "breaks { reason: BREAK_REASON_CACHE_COLD count: 19 } "
             "breaks { reason: BREAK_REASON_SCHEDULE count: 20 } "
-            "mask_count: 21 usage_count: 22 usage { output_tokens: 23 }");
+            "mask_count: 21 usage_count: 22 usage { output_tokens: 23 } "
+            "every_turn_call { read: 24 written: 25 uncached: 26 } "
+            "every_turn_cost_pico_usd: 27 "
+            "break_entries { time { nanos: 28000 } message_count: 29 "
+            "sequence: 30 reason: BREAK_REASON_PAYS price_pico_usd: 31 "
+            "rent_pico_usd: 32 mask_count: 33 saved_tokens: 34 "
+            "saved_so_far_pico_usd: 340 } usage_cost_pico_usd: 36 "
+            "estimate_error { call_count: 37 estimated_tokens: 38 "
+            "reported_tokens: 39 error_tokens: 40 } "
+            "cache_status: CACHE_STATUS_ABSENT");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "clerestory/v1/policy_service.pb.h"
 #include "google/protobuf/empty.pb.h"
 #include "server/backtest/backtest.h"
+#include "server/backtest/price_source.h"
 #include "server/base/log.h"
 #include "server/base/reason.h"
 #include "server/base/status.h"
@@ -90,7 +91,8 @@ absl::StatusOr<v1::PolicyTrial> Try(const ServiceContext& service,
   // What the policy does is asked for, also of a session of the control group.
   const AppliedPolicy applied = document.For(played.header, played.model);
   absl::StatusOr<PolicyTrial> trial =
-      TryPolicy(played.input, *applied.policy, service.engine.counter());
+      TryPolicy(played.input, *applied.policy, service.engine.counter(),
+                BookPrices(service.engine.prices()));
   if (!trial.ok()) return InPosted(trial.status());
   v1::PolicyTrial out = FromTrial(*trial);
   for (const TenantPolicy& policy : document.policies().policies()) {

@@ -85,7 +85,7 @@ absl::Status SessionService::Get(const v1::GetSessionRequest& request,
   CLERESTORY_ASSIGN_OR_RETURN(const SessionSummary summary,
                               service_.engine.GetSession(key));
   *response.mutable_session() = FromSummary(summary);
-  *response.mutable_ledger() = FromLedger(summary.ledger);
+  *response.mutable_ledger() = FromLedger(summary);
   return absl::OkStatus();
 }
 

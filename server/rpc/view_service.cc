@@ -103,6 +103,12 @@ absl::Status ViewService::Build(const grpc::ByteBuffer& bytes,
     return FieldError("preamble_tokens",
                       absl::StrCat("expected 0 to ", kTokensMax));
   }
+  if (static_cast<std::int64_t>(request.preamble_digest().size()) >
+      kPreambleDigestBytesMax) {
+    return FieldError(
+        "preamble_digest",
+        absl::StrCat("longer than ", kPreambleDigestBytesMax, " bytes"));
+  }
   BuildViewRequest build;
   CLERESTORY_ASSIGN_OR_RETURN(
       build.append.now,
@@ -117,6 +123,7 @@ absl::Status ViewService::Build(const grpc::ByteBuffer& bytes,
   if (request.has_usage()) build.usage = ToUsageInput(request.usage());
   build.model = request.model();
   build.preamble_tokens = request.preamble_tokens();
+  build.preamble_digest = request.preamble_digest();
   build.dry_run = request.dry_run();
 
   CLERESTORY_ASSIGN_OR_RETURN(const BuiltView built,

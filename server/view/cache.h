@@ -20,7 +20,8 @@ inline constexpr std::int64_t kCacheMissTokensMin = 4096;
 // provider is taken to cache nothing, or its client to ask for nothing.
 inline constexpr std::int64_t kCacheMissesMax = 3;
 
-// What is known about whether a session's messages are cached at all.
+// What is known about whether a session's messages are cached at all. The
+// numbers are those of clerestory.v1.CacheStatus.
 enum class CacheStatus {
   kUnknown,  // Nothing was reported that would tell.
   kWorks,    // The last report had what should have been found.

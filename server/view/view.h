@@ -42,7 +42,9 @@ struct View {
   // order, at most three: the end of what no break will change, the end of what
   // this view has in common with the one before it, and the end. Without the
   // second, a provider that looks back only a few blocks from a mark would not
-  // find what stands before a break.
+  // find what stands before a break; it is moved back to where an earlier view
+  // ended if that is more than 20 blocks away. No mark is given behind fewer
+  // tokens than are cached at all.
   std::vector<std::int64_t> cache_marks;
   // What was decided, with its masks.
   ViewServed decision;
@@ -50,11 +52,13 @@ struct View {
 
 // Returns the view of `session`, to which `decision` was just applied.
 // `last_count` is how many messages the view before it had, 0 before the first;
-// `frontier` is what FrontierOf says now.
+// `frontier` is what FrontierOf says now; prompts of fewer than
+// `cache_tokens_min` tokens are not cached.
 //
 // Deterministic and pure.
 View DescribeView(const Session& session, ViewServed decision,
-                  std::int64_t last_count, std::int64_t frontier);
+                  std::int64_t last_count, std::int64_t frontier,
+                  std::int64_t cache_tokens_min = 0);
 
 }  // namespace clerestory
 
