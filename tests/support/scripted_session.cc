@@ -44,6 +44,10 @@ std::string Text(const StageTokens& tokens) {
                       " ", tokens.observations);
 }
 
+std::string Text(const CallTokens& call) {
+  return absl::StrCat(call.read, " ", call.written, " ", call.uncached);
+}
+
 }  // namespace
 
 const TokenCounter& CharacterCounter() {
@@ -182,9 +186,10 @@ std::string LedgerText(const Ledger& ledger) {
   return absl::StrCat(
       "calls ", ledger.call_count, "\npreamble ", ledger.preamble_tokens,
       "\nraw ", Text(ledger.raw_tokens), "\nview ", Text(ledger.view_tokens),
-      "\nraw call ", ledger.raw_call.read, " ", ledger.raw_call.written,
-      "\nview call ", ledger.view_call.read, " ", ledger.view_call.written,
-      "\ncosts ", ledger.raw_cost, " ", ledger.view_cost, "\noutput ",
+      "\nraw call ", Text(ledger.raw_call), "\nview call ",
+      Text(ledger.view_call), "\nevery turn call ",
+      Text(ledger.every_turn_call), "\ncosts ", ledger.raw_cost, " ",
+      ledger.view_cost, " ", ledger.every_turn_cost, "\noutput ",
       ledger.output_tokens, " ", ledger.output_cost, "\nbreaks ",
       absl::StrJoin(ledger.breaks, " "), "\nmasks ", ledger.mask_count, " ",
       ledger.drop_count, " ", ledger.argument_mask_count, " ",
@@ -200,7 +205,9 @@ std::string SessionText(const Session& session) {
       session.turn_count(), " raw ", Text(session.raw_tokens()), " view ",
       session.view_tokens(), " ", session.view_bytes(), " history ",
       session.history_bytes(), " memory ", session.memory_bytes(),
-      " price sum ", session.read_price_sum(), " eligible ",
+      " price sum ", session.read_price_sum(), " every turn ",
+      session.every_turn_saving(), " copied ",
+      absl::StrJoin(session.copied(), " "), " eligible ",
       session.eligible_count(), " candidates ",
       absl::StrJoin(session.candidates(), " "), " thinking ",
       session.last_thinking(), " ", session.stripped_tokens(), " ",
