@@ -129,8 +129,12 @@ class Planner {
         StripFor(session_, policy_, prices_, change);
     if (!strip_from.has_value()) return size;
     const std::int64_t saving = session_.StripSaving(*strip_from);
+    const std::int64_t sent = session_.last_view().has_value()
+                                  ? session_.last_view()->message_count
+                                  : 0;
     size.saving += saving;
-    size.cached_saving += saving;
+    size.cached_saving +=
+        saving - session_.StripSaving(std::max(*strip_from, sent));
     size.tokens_before =
         std::min(size.tokens_before, session_.ViewTokens(*strip_from));
     return size;
