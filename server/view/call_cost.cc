@@ -128,11 +128,12 @@ PicoUsd CallCost::BreakPrice(const BreakSize& size) const {
   // The same tokens at the prices of the tier that the call leaves.
   const TokenRates left = RatesOf(PromptTokens(before));
   const CallTokens call = Split(after, found);
-  const PicoUsd saved = SaturatingAdd(
-      SaturatingAdd(SaturatingMultiply(call.read, left.read - rates.read),
-                    SaturatingMultiply(call.written, left.write - rates.write)),
-      SaturatingMultiply(call.uncached, left.input - rates.input));
-  price = SaturatingAdd(price, -saved);
+  price = SaturatingAdd(price,
+                        SaturatingMultiply(call.read, rates.read - left.read));
+  price = SaturatingAdd(
+      price, SaturatingMultiply(call.written, rates.write - left.write));
+  price = SaturatingAdd(
+      price, SaturatingMultiply(call.uncached, rates.input - left.input));
   price = SaturatingAdd(price,
                         SaturatingMultiply(size.lost_reasoning, rates.output));
   return std::max<PicoUsd>(price, 0);
