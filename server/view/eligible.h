@@ -49,7 +49,9 @@ class Eligible {
   bool IsOldEnough(std::size_t end, std::int64_t turn) const;
   std::size_t NextEnd(std::size_t begin) const;
   std::size_t OldCount() const;
-  bool IsCopied(std::size_t index) const;
+  // Of those that are not old, in order: which have what the view shows later
+  // and does not lose by this rule itself.
+  std::vector<std::size_t> EarlyCopies(bool is_forced) const;
   // Whether it is among the newest that its tool's rule keeps.
   bool IsKeptByTool(std::size_t index) const;
   void FindToolKeeps();

@@ -166,9 +166,9 @@ class NaiveSession {
   bool IsCopyOf(std::size_t later, std::size_t earlier,
                 DuplicateRule duplicates) const;
   bool IsKeptByTool(std::size_t observation, const Policy& policy) const;
-  // Whether an observation that is not old enough may be masked since the view
+  // By observation: whether it goes before it is old enough, since the view
   // shows it later.
-  bool IsEarlyCopy(std::size_t observation, const Policy& policy) const;
+  std::vector<bool> EarlyCopies(const Policy& policy, bool is_forced) const;
   std::optional<Candidate> MaskOf(std::size_t observation, const Policy& policy,
                                   const ModelPrices& prices) const;
   PicoUsd RentOf(std::size_t observation, const Question& question) const;

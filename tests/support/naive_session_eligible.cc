@@ -133,15 +133,29 @@ bool NaiveSession::IsCopied(std::size_t observation,
   return false;
 }
 
-bool NaiveSession::IsEarlyCopy(std::size_t observation,
-                               const Policy& policy) const {
-  if (turn_count_ <= observations_[observation].turn) return false;
-  for (const MadeCall& call : made_calls_) {
-    if (call.turn == observations_[observation].batch && !call.answer) {
-      return false;
+std::vector<bool> NaiveSession::EarlyCopies(const Policy& policy,
+                                            bool is_forced) const {
+  std::vector<bool> goes(observations_.size());
+  for (std::size_t i = observations_.size(); i-- > OldCount(policy);) {
+    const Observation& earlier = observations_[i];
+    if (earlier.placeholder.has_value() || turn_count_ <= earlier.turn) {
+      continue;
+    }
+    if (!is_forced && IsKeptByTool(i, policy)) continue;
+    bool is_answered = true;
+    for (const MadeCall& call : made_calls_) {
+      is_answered &= call.turn != earlier.batch || call.answer.has_value();
+    }
+    for (std::size_t later = i + 1; later < observations_.size(); ++later) {
+      // One that stays.
+      if (is_answered && !observations_[later].placeholder.has_value() &&
+          !goes[later] && policy.duplicates != DuplicateRule::kOff &&
+          IsCopyOf(later, i, policy.duplicates)) {
+        goes[i] = true;
+      }
     }
   }
-  return IsCopied(observation, policy.duplicates);
+  return goes;
 }
 
 bool NaiveSession::IsShorter(const std::string& message,
@@ -199,9 +213,10 @@ PicoUsd NaiveSession::RentOf(std::size_t observation,
 
 std::vector<NaiveSession::Candidate> NaiveSession::CandidatesUpTo(
     std::size_t end, bool is_forced, const Question& question) const {
+  const std::vector<bool> copies = EarlyCopies(question.policy, is_forced);
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < observations_.size(); ++i) {
-    if (i >= end && !IsEarlyCopy(i, question.policy)) continue;
+    if (i >= end && !copies[i]) continue;
     if (!is_forced && IsKeptByTool(i, question.policy)) continue;
     std::optional<Candidate> candidate =
         MaskOf(i, question.policy, question.prices);
