@@ -267,10 +267,11 @@ void Session::LinkCopies(std::size_t index, absl::string_view message) {
   };
   const Observation& observation = observations_[index];
   const ParsedResult& result = observation.result;
-  if (result.token_count < kMaskableTokensMin) return;
-  link(KeyOf(observation.tool, {Part(message, result.content),
-                                Part(message, result.attachments)}),
-       last_of_content_, &Observation::next_identical);
+  if (result.token_count >= kMaskableTokensMin) {
+    link(KeyOf(observation.tool, {Part(message, result.content),
+                                  Part(message, result.attachments)}),
+         last_of_content_, &Observation::next_identical);
+  }
   if (result.is_error) return;
   const Call& call = calls_[observation.call];
   const absl::string_view call_message =

@@ -108,12 +108,11 @@ bool NaiveSession::IsCopyOf(std::size_t later, std::size_t earlier,
   };
   const ParsedResult& a = result(observations_[earlier]);
   const ParsedResult& b = result(observations_[later]);
-  if (later <= earlier || CallOf(later).tool != CallOf(earlier).tool ||
-      a.token_count < kMaskableTokensMin ||
-      b.token_count < kMaskableTokensMin) {
+  if (later <= earlier || CallOf(later).tool != CallOf(earlier).tool) {
     return false;
   }
-  if (part(earlier, a.content) == part(later, b.content) &&
+  if (a.token_count >= kMaskableTokensMin &&
+      part(earlier, a.content) == part(later, b.content) &&
       part(earlier, a.attachments) == part(later, b.attachments)) {
     return true;
   }
