@@ -310,6 +310,9 @@ TEST(LedgerTest, SumsWhatEveryNewCallWasEstimatedToCost) {
     sum.view_call.written += view->view_call.written;
     sum.raw_cost += view->raw_cost;
     sum.view_cost += view->view_cost;
+    sum.every_turn_call.read += view->every_turn_call.read;
+    sum.every_turn_call.written += view->every_turn_call.written;
+    sum.every_turn_cost += view->every_turn_cost;
     sum.output_tokens += view->output_tokens;
     sum.output_cost += view->output_cost;
   }

@@ -112,6 +112,16 @@ void ScriptedSession::Batch(const std::vector<std::string>& contents) {
   Append(ResultMessages(format_, results));
 }
 
+void ScriptedSession::Call(CallSpec call, const std::string& content,
+                           bool is_error) {
+  call.id = absl::StrCat("c", call_count_++);
+  Append(AssistantMessage(format_, "", {call}));
+  Append(ResultMessages(format_, {{.id = call.id,
+                                   .content = content,
+                                   .is_error = is_error,
+                                   .tool = call.tool}}));
+}
+
 void ScriptedSession::Answer(std::int64_t tokens) {
   Append(AssistantMessage(format_,
                           std::string(static_cast<std::size_t>(tokens), 'a')));
@@ -123,9 +133,11 @@ void ScriptedSession::Ask(std::int64_t tokens) {
 }
 
 ViewServed ScriptedSession::Plan() const {
-  return PlanView(
-      session_, policy, prices,
-      {.now = now, .model = model, .preamble_tokens = preamble_tokens});
+  return PlanView(session_, policy, prices,
+                  {.now = now,
+                   .model = model,
+                   .preamble_tokens = preamble_tokens,
+                   .preamble_digest = preamble_digest});
 }
 
 View ScriptedSession::Serve() {
@@ -196,7 +208,9 @@ std::string LedgerText(const Ledger& ledger) {
       ledger.copied_placeholder_count, "\nusage ", ledger.usage_count, " ",
       Text(ledger.usage.input_uncached), " ", Text(ledger.usage.cache_read),
       " ", Text(ledger.usage.cache_write), " ", Text(ledger.usage.output), " ",
-      Text(ledger.usage.reasoning), "\n");
+      Text(ledger.usage.reasoning), " cost ", ledger.usage_cost, "\ncompared ",
+      ledger.compared_count, " ", ledger.estimated_tokens, " ",
+      ledger.reported_tokens, " ", ledger.error_tokens, "\n");
 }
 
 std::string SessionText(const Session& session) {
