@@ -128,7 +128,9 @@ class NaiveSession {
     const ModelPrices& prices;
     const ViewRequest& request;
     std::vector<std::int64_t> tokens_before;  // In the last view, by message.
-    Held held = {};  // For the model, as the cache was left.
+    Held held = {};         // For the model, as the cache was left.
+    bool is_alive = false;  // Whether its life has not ended.
+    // Why nothing of the view is found.
     BreakReason cold = BreakReason::kNone;
     PicoUsd read_price = 0;
   };
@@ -178,6 +180,7 @@ class NaiveSession {
 
   // What the cache holds and what a call costs (naive_session_cost.cc).
   Held HeldFor(const std::string& model) const;
+  // Why nothing that a cache held is found; kNone if it may be.
   BreakReason ColdReason(const Held& held, const Policy& policy,
                          const ModelPrices& prices,
                          const ViewRequest& request) const;

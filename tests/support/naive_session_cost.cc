@@ -102,8 +102,7 @@ BreakReason NaiveSession::ColdReason(const Held& held, const Policy& policy,
   if (request.now - held.time > ttl * kMicrosPerSecond) {
     return BreakReason::kCacheCold;
   }
-  if (held.view > 0) return BreakReason::kNone;
-  return held.is_missed ? BreakReason::kCacheMissed : BreakReason::kCacheCold;
+  return BreakReason::kNone;
 }
 
 TokenRates NaiveSession::RatesOf(std::int64_t prompt,
@@ -230,11 +229,7 @@ void NaiveSession::PriceEveryTurn(const Question& question,
       calls_.empty() ? 0
                      : static_cast<std::size_t>(calls_.back().eligible_count);
   view.every_turn_saving = every_turn_saving_;
-  // Of a cache that is missed, too: it is what the view had that was lost.
-  std::int64_t found = question.cold == BreakReason::kNone ||
-                               question.cold == BreakReason::kCacheMissed
-                           ? question.held.every_turn
-                           : 0;
+  std::int64_t found = question.is_alive ? question.held.every_turn : 0;
   bool is_changed = false;
   for (std::size_t i = begin; i < OldCount(question.policy); ++i) {
     std::int64_t saving = 0;

@@ -153,6 +153,11 @@ ViewServed NaiveSession::Plan(const Policy& policy, const ModelPrices& prices,
                        .tokens_before = TokensBefore(),
                        .held = HeldFor(request.model)};
   question.cold = ColdReason(question.held, policy, prices, request);
+  question.is_alive = question.cold == BreakReason::kNone;
+  if (question.is_alive && question.held.view == 0) {
+    question.cold = question.held.is_missed ? BreakReason::kCacheMissed
+                                            : BreakReason::kCacheCold;
+  }
   const std::int64_t before = PromptTokens(question);
 
   ViewServed view;
@@ -217,11 +222,8 @@ ViewServed NaiveSession::Plan(const Policy& policy, const ModelPrices& prices,
   view.view_call = Split(request.preamble_tokens + view.view_tokens.total(),
                          found, question);
   view.view_cost = CostOf(view.view_call, question);
-  // What was missed is what the view had.
-  const bool is_raw_found =
-      is_found || question.cold == BreakReason::kCacheMissed;
   view.raw_call = Split(request.preamble_tokens + view.raw_tokens.total(),
-                        is_raw_found ? question.held.raw : 0, question);
+                        question.is_alive ? question.held.raw : 0, question);
   view.raw_cost = CostOf(view.raw_call, question);
   PriceEveryTurn(question, view);
   PriceOutput(question, view);
