@@ -187,7 +187,9 @@ class DuplicateTest : public ::testing::Test {
     s_.Call(CallOf(path), Literal(std::string(100, letter)), is_error);
   }
   static CallSpec CallOf(const std::string& path) {
-    return {.id = "", .tool = "read", .arguments = Literal(path)};
+    return {.id = "",
+            .tool = "read",
+            .arguments = R"({"p":)" + Literal(path) + "}"};
   }
   std::vector<std::size_t> Masked() { return MaskedIn(s_); }
 
@@ -220,7 +222,7 @@ TEST_F(DuplicateTest, OfManyTheLastStays) {
 
 TEST_F(DuplicateTest, AnotherToolIsNoCopy) {
   Read("a", 'x');
-  s_.Call({.id = "", .tool = "bash", .arguments = Literal("a")},
+  s_.Call({.id = "", .tool = "bash", .arguments = CallOf("a").arguments},
           Literal(std::string(100, 'x')));
   EXPECT_THAT(Masked(), IsEmpty());
 }
@@ -305,7 +307,7 @@ TEST_F(DuplicateTest, ByAgeTheLastCopyGoesLikeAnyOther) {
   s_.policy.keep_observations = 3;
   Read("a", 'x');
   Read("a", 'x');
-  s_.Turns(3, 10);
+  for (const std::int64_t tokens : {10, 11, 12}) s_.Turn(tokens);
   EXPECT_THAT(Masked(), ElementsAre(0, 1));
 }
 
