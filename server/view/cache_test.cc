@@ -130,6 +130,23 @@ TEST_F(CacheTest, WhatIsMissedAndNotWrittenIsNotThere) {
   EXPECT_FALSE(cache_.Find("m")->is_missed) << "it may have been written now";
 }
 
+TEST_F(CacheTest, WhatIsMissedWouldHaveBeenMissedOfAnyPrompt) {
+  Serve(10'000);
+  Report(300, 0);
+  EXPECT_EQ(cache_.Find("m")->raw_tokens, 300);
+  EXPECT_EQ(cache_.Find("m")->every_turn_tokens, 300);
+}
+
+TEST_F(CacheTest, IsAbsentAfterThreePromptsOfWhichNothingIsReadOrWritten) {
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_NE(cache_.status(), CacheStatus::kAbsent) << i;
+    last_ = ViewOf("m", {.written = 10'000});  // As after the last report.
+    cache_.Serve(last_, kNoChange, kNoChange);
+    Report(0, 0);
+  }
+  EXPECT_EQ(cache_.status(), CacheStatus::kAbsent);
+}
+
 TEST_F(CacheTest, AFirstPromptThatIsNotWrittenIsNotThere) {
   last_ = ViewOf("m", {.written = 10'000});
   cache_.Serve(last_, kNoChange, kNoChange);

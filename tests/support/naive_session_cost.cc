@@ -63,9 +63,11 @@ NaiveSession::Held NaiveSession::HeldFor(const std::string& model) const {
     const auto& report = std::get<UsageReported>(event);
     const std::optional<std::int64_t> read = report.usage.cache_read;
     if (last == nullptr || report.model != last->model || !read) continue;
-    bool is_lost = report.usage.cache_write == 0 &&
-                   SentToCache(last->view_call) >= kCacheMissTokensMin;
-    const std::int64_t expected = last->view_call.read;
+    const bool is_unwritten = report.usage.cache_write == 0;
+    const std::int64_t sent = SentToCache(last->view_call);
+    bool is_lost = is_unwritten && sent >= kCacheMissTokensMin;
+    std::int64_t expected = last->view_call.read;
+    if (is_unwritten && *read < kCacheMissTokensMin) expected = sent;
     if (held.is_absent) {
       if (*read >= last->view_call.total() / 2) {
         held.is_absent = false;
@@ -81,6 +83,8 @@ NaiveSession::Held NaiveSession::HeldFor(const std::string& model) const {
     }
     if (is_lost && last->model == model && *read < held.view) {
       held.view = *read;
+      held.raw = std::min(held.raw, *read);
+      held.every_turn = std::min(held.every_turn, *read);
       held.is_missed = true;
     }
   }
