@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "server/model/money.h"
 #include "server/policy/policy.h"
 #include "server/policy/tool_glob.h"
 #include "server/view/session.h"
@@ -138,6 +139,23 @@ std::vector<std::size_t> Eligible::EarlyCopies(bool is_forced) const {
   }
   std::ranges::reverse(indexes);
   return indexes;
+}
+
+PicoUsd Eligible::RentBase(std::size_t index) const {
+  const auto& all = session_.observations();
+  PicoUsd base = index < static_cast<std::size_t>(session_.eligible_count())
+                     ? all[index].rent_base
+                     : session_.read_price_sum();
+  const auto begin_with = [&](std::size_t copy) {
+    if (copy != kNone) base = std::min(base, all[copy].come_rent_base);
+  };
+  if (policy_.duplicates != DuplicateRule::kOff) {
+    begin_with(all[index].next_identical);
+  }
+  if (policy_.duplicates == DuplicateRule::kSuperseded) {
+    begin_with(all[index].next_equal_call);
+  }
+  return base;
 }
 
 std::vector<std::size_t> Eligible::Indexes(bool is_forced) const {

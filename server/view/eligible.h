@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "server/model/money.h"
 #include "server/policy/policy.h"
 #include "server/view/session.h"
 
@@ -36,6 +37,10 @@ class Eligible {
   // the view shows later, which need not be old; in order. What a tool's rule
   // keeps is left out unless the window forces the break.
   std::vector<std::size_t> Indexes(bool is_forced) const;
+
+  // The sum of read prices before the first call in which the observation at
+  // `index` was old enough, or the view showed it later.
+  PicoUsd RentBase(std::size_t index) const;
 
   // The end of the observations that came together from `begin` on.
   std::size_t GroupEnd(std::size_t begin) const;

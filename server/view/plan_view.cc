@@ -70,17 +70,10 @@ class Planner {
     std::optional<Candidate> candidate =
         CandidateFor(session_, policy_, prices_, index);
     if (!candidate.has_value()) return std::nullopt;
-    const Observation& observation = *candidate->observation;
-    PicoUsd base = index < static_cast<std::size_t>(session_.eligible_count())
-                       ? observation.rent_base
-                       : session_.read_price_sum();
-    if (policy_.duplicates != DuplicateRule::kOff &&
-        observation.copy_rent_base.has_value()) {
-      base = std::min(base, *observation.copy_rent_base);
-    }
     candidate->rent = SaturatingMultiply(
         candidate->saving(),
-        SaturatingAdd(session_.read_price_sum(), read_price_) - base);
+        SaturatingAdd(session_.read_price_sum(), read_price_) -
+            eligible_.RentBase(index));
     return candidate;
   }
 

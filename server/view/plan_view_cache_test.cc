@@ -271,5 +271,19 @@ TEST(PriceTest, RentOfACopyRunsFromTheCallThatShowsIt) {
   EXPECT_THAT(s.masked(), ElementsAre(0));
 }
 
+TEST(PriceTest, AnEqualCallIsNoCopyWhereOnlyContentsCount) {
+  ScriptedSession s;
+  s.policy.duplicates = DuplicateRule::kIdentical;
+  s.policy.keep_observations = 8;
+  for (int i = 0; i < 9; ++i) {
+    s.Turn(100 + i);
+    s.Serve();
+  }
+  s.policy.first_break_percent = 1;
+  s.Turn(200);
+  EXPECT_EQ(s.Serve().decision.break_rent, 92 * 2 + 93)
+      << "from the call on in which each was old enough";
+}
+
 }  // namespace
 }  // namespace clerestory

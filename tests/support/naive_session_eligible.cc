@@ -202,7 +202,7 @@ PicoUsd NaiveSession::RentOf(std::size_t observation,
     is_begun |= call.eligible_count > Signed(observation);
     if (question.policy.duplicates != DuplicateRule::kOff) {
       for (std::size_t i = observation + 1; i < call.observation_count; ++i) {
-        is_begun |= IsCopyOf(i, observation, DuplicateRule::kSuperseded);
+        is_begun |= IsCopyOf(i, observation, question.policy.duplicates);
       }
     }
     if (is_begun) rent += call.read_price;
