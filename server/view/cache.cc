@@ -18,10 +18,13 @@ constexpr std::size_t kModelsMax = 8;
 
 std::int64_t Held(const CallTokens& call) { return call.read + call.written; }
 
-// Only `read` tokens of `prompt` were found.
+// Only `read` tokens of `prompt` were found. Another prompt in its place would
+// have had no more luck.
 void Lower(std::int64_t read, CachedPrompt& prompt) {
   if (read >= prompt.view_tokens) return;
   prompt.view_tokens = read;
+  prompt.raw_tokens = std::min(prompt.raw_tokens, read);
+  prompt.every_turn_tokens = std::min(prompt.every_turn_tokens, read);
   prompt.is_missed = true;
 }
 
@@ -57,7 +60,10 @@ void Cache::Report(const UsageReported& report, const ViewServed& view) {
   if (is_known_unwritten && Held(view.view_call) >= kCacheMissTokensMin) {
     Lower(read, prompt);
   }
-  const std::int64_t expected = view.view_call.read;
+  // One that neither has anything of a prompt nor wrote it should have.
+  const bool is_ignored = is_known_unwritten && read < kCacheMissTokensMin;
+  const std::int64_t expected =
+      is_ignored ? Held(view.view_call) : view.view_call.read;
   if (status_ == CacheStatus::kAbsent) {
     // Nothing was expected. A preamble alone does not make a difference to
     // messages.

@@ -16,8 +16,9 @@ namespace clerestory {
 // Tokens of which a report says nothing about the cache: providers count in
 // blocks, and estimates err.
 inline constexpr std::int64_t kCacheMissTokensMin = 4096;
-// After so many reports in a row without what should have been found, a
-// provider is taken to cache nothing, or its client to ask for nothing.
+// After so many reports in a row without what should have been found, or
+// written instead, a provider is taken to cache nothing, or its client to ask
+// for nothing.
 inline constexpr std::int64_t kCacheMissesMax = 3;
 
 // What is known about whether a session's messages are cached at all. The

@@ -22,6 +22,7 @@ bool IsLongLife(const Policy& policy, const ModelPrices& prices) {
   return policy.cache_life == CacheLife::kLong && prices.long_ttl_seconds > 0;
 }
 
+// Why what the model's cache held is no longer there; kNone if it is.
 BreakReason ColdReason(const Session& session, const ViewRequest& request,
                        std::int64_t ttl_micros) {
   if (!session.last_view().has_value()) return BreakReason::kCacheCold;
@@ -32,9 +33,7 @@ BreakReason ColdReason(const Session& session, const ViewRequest& request,
     return BreakReason::kPreambleChanged;
   }
   if (request.now - prompt->time > ttl_micros) return BreakReason::kCacheCold;
-  if (prompt->view_tokens > 0) return BreakReason::kNone;
-  return prompt->is_missed ? BreakReason::kCacheMissed
-                           : BreakReason::kCacheCold;
+  return BreakReason::kNone;
 }
 
 }  // namespace
@@ -49,11 +48,12 @@ CallCost::CallCost(const Session& session, const Policy& policy,
           (is_long_life_ ? prices.long_ttl_seconds : prices.cache_ttl_seconds) *
           kMicrosPerSecond),
       cold_reason_(ColdReason(session, request, ttl_micros_)) {
-  const CachedPrompt* prompt = session.cache().Find(request.model);
-  if (prompt != nullptr && (cold_reason_ == BreakReason::kNone ||
-                            cold_reason_ == BreakReason::kCacheMissed)) {
-    cached_ = *prompt;
-  }
+  if (cold_reason_ != BreakReason::kNone) return;
+  // Of the view it may hold nothing, and yet all that it would have had.
+  cached_ = *session.cache().Find(request.model);
+  if (cached_.view_tokens > 0) return;
+  cold_reason_ =
+      cached_.is_missed ? BreakReason::kCacheMissed : BreakReason::kCacheCold;
 }
 
 TimeMicros CallCost::cache_time() const {
@@ -129,10 +129,12 @@ PicoUsd CallCost::BreakPrice(const BreakSize& size) const {
   // The same tokens at the prices of the tier that the call leaves.
   const TokenRates left = RatesOf(PromptTokens(before));
   const CallTokens call = Split(after, found);
+  price = SaturatingAdd(price,
+                        SaturatingMultiply(call.read, rates.read - left.read));
   price = SaturatingAdd(
-      price, -SaturatingAdd(
-                 SaturatingMultiply(call.read, left.read - rates.read),
-                 SaturatingMultiply(call.written, left.write - rates.write)));
+      price, SaturatingMultiply(call.written, rates.write - left.write));
+  price = SaturatingAdd(
+      price, SaturatingMultiply(call.uncached, rates.input - left.input));
   price = SaturatingAdd(price,
                         SaturatingMultiply(size.lost_reasoning, rates.output));
   return std::max<PicoUsd>(price, 0);

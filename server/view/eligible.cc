@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "server/model/money.h"
 #include "server/policy/policy.h"
 #include "server/policy/tool_glob.h"
 #include "server/view/session.h"
@@ -101,21 +102,60 @@ bool Eligible::IsKeptByTool(std::size_t index) const {
          kept_from_[static_cast<std::size_t>(rule - policy_.tools.data())];
 }
 
-// Whether the view shows later what the observation at `index` has. The last
-// copy is not taken by this rule, and no other is while this one goes.
-bool Eligible::IsCopied(std::size_t index) const {
+std::vector<std::size_t> Eligible::EarlyCopies(bool is_forced) const {
   const auto& all = session_.observations();
-  const auto next = [&](std::size_t i) {
-    return policy_.duplicates == DuplicateRule::kIdentical
-               ? all[i].next_identical
-               : std::min(all[i].next_identical, all[i].next_equal_call);
+  // Of those that are not old: whether it goes, and whether what the view shows
+  // behind it, and keeps, has the same content or answers an equal call.
+  struct Copied {
+    bool goes = false;
+    bool by_content = false;
+    bool by_call = false;
   };
-  for (std::size_t i = next(index); i != kNone; i = next(i)) {
-    if (!all[i].placeholder.has_value() && !all[i].is_dropped) {
-      return i >= old_count_;
-    }
+  std::vector<Copied> copied(all.size() - old_count_);
+  const auto is_kept = [&](std::size_t next, bool Copied::* by) {
+    if (next == kNone) return false;
+    const Copied& there = copied[next - old_count_];
+    const bool is_shown =
+        !all[next].placeholder.has_value() && !all[next].is_dropped;
+    return (is_shown && !there.goes) || there.*by;
+  };
+  std::vector<std::size_t> indexes;
+  const std::vector<std::size_t>& candidates = session_.copied();
+  for (auto at = candidates.rbegin(); at != candidates.rend(); ++at) {
+    if (*at < old_count_) break;
+    const Observation& observation = all[*at];
+    Copied& here = copied[*at - old_count_];
+    here.by_content = is_kept(observation.next_identical, &Copied::by_content);
+    here.by_call = is_kept(observation.next_equal_call, &Copied::by_call);
+    const Batch& batch =
+        session_.batches()[static_cast<std::size_t>(observation.batch)];
+    here.goes =
+        (here.by_content ||
+         (policy_.duplicates == DuplicateRule::kSuperseded && here.by_call)) &&
+        !observation.placeholder.has_value() && !observation.is_dropped &&
+        session_.turn_count() - observation.turn >= 1 &&
+        batch.open_call_count == 0 && (is_forced || !IsKeptByTool(*at));
+    if (here.goes) indexes.push_back(*at);
   }
-  return false;
+  std::ranges::reverse(indexes);
+  return indexes;
+}
+
+PicoUsd Eligible::RentBase(std::size_t index) const {
+  const auto& all = session_.observations();
+  PicoUsd base = index < static_cast<std::size_t>(session_.eligible_count())
+                     ? all[index].rent_base
+                     : session_.read_price_sum();
+  const auto begin_with = [&](std::size_t copy) {
+    if (copy != kNone) base = std::min(base, all[copy].come_rent_base);
+  };
+  if (policy_.duplicates != DuplicateRule::kOff) {
+    begin_with(all[index].next_identical);
+  }
+  if (policy_.duplicates == DuplicateRule::kSuperseded) {
+    begin_with(all[index].next_equal_call);
+  }
+  return base;
 }
 
 std::vector<std::size_t> Eligible::Indexes(bool is_forced) const {
@@ -131,17 +171,8 @@ std::vector<std::size_t> Eligible::Indexes(bool is_forced) const {
     add(i);
   }
   if (policy_.duplicates == DuplicateRule::kOff) return indexes;
-  for (const std::size_t i : session_.copied()) {
-    const Observation& observation = session_.observations()[i];
-    if (i < old_count_ || observation.placeholder.has_value() ||
-        observation.is_dropped ||
-        session_.turn_count() - observation.turn < 1) {
-      continue;
-    }
-    const Batch& batch =
-        session_.batches()[static_cast<std::size_t>(observation.batch)];
-    if (batch.open_call_count == 0 && IsCopied(i)) add(i);
-  }
+  const std::vector<std::size_t> copies = EarlyCopies(is_forced);
+  indexes.insert(indexes.end(), copies.begin(), copies.end());
   return indexes;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "server/model/money.h"
 #include "server/policy/policy.h"
 #include "server/view/session.h"
 
@@ -37,6 +38,10 @@ class Eligible {
   // keeps is left out unless the window forces the break.
   std::vector<std::size_t> Indexes(bool is_forced) const;
 
+  // The sum of read prices before the first call in which the observation at
+  // `index` was old enough, or the view showed it later.
+  PicoUsd RentBase(std::size_t index) const;
+
   // The end of the observations that came together from `begin` on.
   std::size_t GroupEnd(std::size_t begin) const;
 
@@ -49,7 +54,9 @@ class Eligible {
   bool IsOldEnough(std::size_t end, std::int64_t turn) const;
   std::size_t NextEnd(std::size_t begin) const;
   std::size_t OldCount() const;
-  bool IsCopied(std::size_t index) const;
+  // Of those that are not old, in order: which have what the view shows later
+  // and does not lose by this rule itself.
+  std::vector<std::size_t> EarlyCopies(bool is_forced) const;
   // Whether it is among the newest that its tool's rule keeps.
   bool IsKeptByTool(std::size_t index) const;
   void FindToolKeeps();

@@ -70,17 +70,10 @@ class Planner {
     std::optional<Candidate> candidate =
         CandidateFor(session_, policy_, prices_, index);
     if (!candidate.has_value()) return std::nullopt;
-    const Observation& observation = *candidate->observation;
-    PicoUsd base = index < static_cast<std::size_t>(session_.eligible_count())
-                       ? observation.rent_base
-                       : session_.read_price_sum();
-    if (policy_.duplicates != DuplicateRule::kOff &&
-        observation.copy_rent_base.has_value()) {
-      base = std::min(base, *observation.copy_rent_base);
-    }
     candidate->rent = SaturatingMultiply(
         candidate->saving(),
-        SaturatingAdd(session_.read_price_sum(), read_price_) - base);
+        SaturatingAdd(session_.read_price_sum(), read_price_) -
+            eligible_.RentBase(index));
     return candidate;
   }
 
@@ -129,8 +122,12 @@ class Planner {
         StripFor(session_, policy_, prices_, change);
     if (!strip_from.has_value()) return size;
     const std::int64_t saving = session_.StripSaving(*strip_from);
+    const std::int64_t sent = session_.last_view().has_value()
+                                  ? session_.last_view()->message_count
+                                  : 0;
     size.saving += saving;
-    size.cached_saving += saving;
+    size.cached_saving +=
+        saving - session_.StripSaving(std::max(*strip_from, sent));
     size.tokens_before =
         std::min(size.tokens_before, session_.ViewTokens(*strip_from));
     return size;

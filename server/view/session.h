@@ -84,12 +84,12 @@ struct Observation {
   std::int64_t observation_tokens_before = 0;
   // The sum of read prices before the call in which it was first eligible.
   PicoUsd rent_base = 0;
+  // The same before the call that it came for.
+  PicoUsd come_rent_base = 0;
   // The next observation with the same content from the same tool, and the next
-  // successful one of an equal call; kNone until there is one. The sum of read
-  // prices when the first of them came.
+  // successful one of an equal call; kNone until there is one.
   std::size_t next_identical = kNone;
   std::size_t next_equal_call = kNone;
-  std::optional<PicoUsd> copy_rent_base;
 
   // Whether it is left out of the view, with its call.
   bool is_dropped = false;

@@ -244,6 +244,7 @@ void Session::AddObservations(std::vector<ParsedResult> results) {
     observation.view_tokens_before = view_tokens_ + result.tokens_before;
     observation.raw_tokens_before = raw_tokens_.total() + result.tokens_before;
     observation.observation_tokens_before = observation_tokens;
+    observation.come_rent_base = read_price_sum_;
     observation_tokens += result.token_count;
     view_image_count_ += result.image_count;
     observation.result = std::move(result);
@@ -257,9 +258,10 @@ void Session::LinkCopies(std::size_t index, absl::string_view message) {
     const auto [entry, is_new] = last_of.try_emplace(std::move(key), index);
     if (is_new) return;
     Observation& earlier = observations_[entry->second];
+    const bool is_first =
+        earlier.next_identical == kNone && earlier.next_equal_call == kNone;
     earlier.*member = index;
-    if (!earlier.copy_rent_base.has_value()) {
-      earlier.copy_rent_base = read_price_sum_;
+    if (is_first) {
       copied_.insert(std::ranges::upper_bound(copied_, entry->second),
                      entry->second);
     }
@@ -267,10 +269,11 @@ void Session::LinkCopies(std::size_t index, absl::string_view message) {
   };
   const Observation& observation = observations_[index];
   const ParsedResult& result = observation.result;
-  if (result.token_count < kMaskableTokensMin) return;
-  link(KeyOf(observation.tool, {Part(message, result.content),
-                                Part(message, result.attachments)}),
-       last_of_content_, &Observation::next_identical);
+  if (result.token_count >= kMaskableTokensMin) {
+    link(KeyOf(observation.tool, {Part(message, result.content),
+                                  Part(message, result.attachments)}),
+         last_of_content_, &Observation::next_identical);
+  }
   if (result.is_error) return;
   const Call& call = calls_[observation.call];
   const absl::string_view call_message =

@@ -44,13 +44,20 @@ std::uint64_t NumberFromEnvironment(const char* name, std::uint64_t otherwise) {
   return number;
 }
 
+std::string CallText(const CallTokens& call) {
+  return absl::StrCat(call.read, "+", call.written, "+", call.uncached);
+}
+
 std::string DecisionText(const ViewServed& view) {
   std::string text = absl::StrCat(
       "reason ", static_cast<int>(view.break_reason), " price ",
-      view.break_price, " rent ", view.break_rent, " new ", view.is_new_call,
-      " eligible ", view.eligible_count, " raw ", view.raw_call.read, "+",
-      view.raw_call.written, " view ", view.view_call.read, "+",
-      view.view_call.written, " output ", view.output_tokens, " masks");
+      view.break_price, " rent ", view.break_rent, " at ", view.read_price,
+      " new ", view.is_new_call, " eligible ", view.eligible_count, " cached ",
+      view.cache_time, " raw ", CallText(view.raw_call), " ", view.raw_cost,
+      " view ", CallText(view.view_call), " ", view.view_cost, " every turn ",
+      CallText(view.every_turn_call), " ", view.every_turn_saving, " ",
+      view.every_turn_cost, " output ", view.output_tokens, " strip ",
+      view.strip_from.value_or(-1), " masks");
   for (const Mask& mask : view.masks) {
     absl::StrAppend(&text, " ", mask.sequence, ".", mask.index);
   }
@@ -73,7 +80,11 @@ class Simulation {
         options_(RandomOptions(random_)),
         history_(options_, random_),
         policy_(AnyPolicy(random_)),
-        prices_(RandomPrices(random_)),
+        prices_of_m1_(RandomPricesWithTiers(random_)),
+        prices_of_m2_(RandomPricesWithTiers(random_)),
+        report_one_in_(random_.Between(1, 4)),
+        alternates_one_in_(random_.OneIn(3) ? 4 : 40),
+        misses_all_(random_.OneIn(4)),
         naive_(options_.format, CharacterCounter()),
         session_(NewSession()) {}
 
@@ -86,6 +97,7 @@ class Simulation {
       if (random_.OneIn(12)) TryOut();
       Serve();
       if (random_.OneIn(8)) ServeAgain();
+      if (random_.OneIn(report_one_in_)) Report();
       if (random_.OneIn(12)) Restart();
     }
     CheckLossless();
@@ -101,12 +113,16 @@ class Simulation {
         random.OneIn(3) &&
         (options.format == Format::kAnthropicMessages || !options.is_valid);
     options.has_thinking = random.OneIn(3);
-    options.result_size_max = random.OneIn(40) ? 50'000 : 400;
+    options.repeats = random.OneIn(3);
+    // Small calls tell nothing of the cache.
+    options.result_size_max = random.OneIn(4) ? 20'000 : 400;
+    if (random.OneIn(40)) options.result_size_max = 50'000;
     return options;
   }
 
   static Policy AnyPolicy(Random& random) {
-    Policy policy = RandomPolicy(random);
+    Policy policy =
+        random.OneIn(3) ? RandomPolicy(random) : RandomPolicyWithRules(random);
     policy.thinking = static_cast<ThinkingRule>(random.Between(0, 3));
     return policy;
   }
@@ -137,12 +153,39 @@ class Simulation {
     if (random_.OneIn(20)) pause = kTtl + 1;
     if (random_.OneIn(20)) pause = -random_.Between(1, 1'000'000'000);
     request_.now += pause;
-    if (random_.OneIn(40)) {
+    if (random_.OneIn(alternates_one_in_)) {
       request_.model = absl::StrCat("m", random_.Between(1, 2));
-      prices_ = RandomPrices(random_);
+      last_frontier_.reset();
+    }
+    if (random_.OneIn(40)) {
+      prices() = RandomPricesWithTiers(random_);
       last_frontier_.reset();
     }
     if (random_.OneIn(40)) request_.preamble_tokens = random_.Size(10'000);
+    if (random_.OneIn(20)) {
+      constexpr const char* kDigests[] = {"", "p1", "p2"};
+      request_.preamble_digest = kDigests[random_.Between(0, 2)];
+    }
+  }
+
+  ModelPrices& prices() {
+    return request_.model == "m1" ? prices_of_m1_ : prices_of_m2_;
+  }
+
+  // What the provider billed for the last call, or some other one.
+  void Report() {
+    const ViewServed& last = *session_->last_view();
+    UsageReported report = {.time = request_.now,
+                            .model = random_.OneIn(8) ? "m2" : last.model,
+                            .usage = RandomUsage(last.view_call, random_)};
+    if (misses_all_ && report.usage.cache_read.has_value()) {
+      report.usage.cache_read = 0;
+    }
+    if (random_.OneIn(2)) report.cost = random_.Size(1'000'000);
+    session_->Apply(report);
+    naive_.Report(report);
+    records_.emplace_back(report);
+    reports_.emplace_back(report, last);
   }
 
   // Plans and applies on a copy, of which the session knows nothing.
@@ -157,17 +200,18 @@ class Simulation {
                 std::move(parsed->front()));
     ViewRequest later = request_;
     later.now += 1'000 * kMicrosPerSecond;
-    copy.Apply(PlanView(copy, policy_, prices_, later));
+    copy.Apply(PlanView(copy, policy_, prices(), later));
     ASSERT_EQ(SessionText(*session_), before) << "a trial changed the session";
     ASSERT_EQ(Texts(DescribeView(*session_, {}, 0, 0).messages), last_texts());
   }
 
   void Serve() {
-    const ViewServed decision = PlanView(*session_, policy_, prices_, request_);
-    const ViewServed expected = naive_.Plan(policy_, prices_, request_);
+    const ViewServed decision =
+        PlanView(*session_, policy_, prices(), request_);
+    const ViewServed expected = naive_.Plan(policy_, prices(), request_);
     ASSERT_EQ(DecisionText(decision), DecisionText(expected));
     ASSERT_EQ(decision, expected);
-    ASSERT_EQ(decision, PlanView(*session_, policy_, prices_, request_))
+    ASSERT_EQ(decision, PlanView(*session_, policy_, prices(), request_))
         << "not deterministic";
     CheckMasks(decision);
     const std::vector<std::string> before = views_;
@@ -182,14 +226,14 @@ class Simulation {
 
     const View view =
         DescribeView(*session_, decision, static_cast<std::int64_t>(last_count),
-                     FrontierOf(*session_, policy_, prices_));
+                     FrontierOf(*session_, policy_, prices()));
     views_ = Texts(view.messages);
     ASSERT_EQ(views_, naive_.View());
     CheckPrefix(before, view);
     CheckTotals(view);
     CheckMarks(view);
     if (options_.is_valid && !decision.masks.empty()) CheckValid();
-    if (prices_.reasoning_prefix_bound &&
+    if (prices().reasoning_prefix_bound &&
         policy_.thinking != ThinkingRule::kDropBlock) {
       ASSERT_FALSE(session_->stale_from().has_value());
     }
@@ -266,7 +310,7 @@ class Simulation {
   }
 
   void CheckMarks(const View& view) {
-    ASSERT_EQ(view.frontier, naive_.Frontier(policy_, prices_));
+    ASSERT_EQ(view.frontier, naive_.Frontier(policy_, prices()));
     last_frontier_ = view.frontier;
     std::set<std::int64_t> marks = {view.frontier - 1,
                                     view.stable.message_count - 1,
@@ -284,7 +328,9 @@ class Simulation {
           session_->messages()[static_cast<std::size_t>(mask.sequence)];
       const std::size_t i =
           message.first_observation + static_cast<std::size_t>(mask.index);
-      ASSERT_LT(i + 3, all) << "one of the newest three";
+      if (!naive_.IsCopied(i, policy_.duplicates)) {
+        ASSERT_LT(i + 3, all) << "one of the newest three";
+      }
       ASSERT_FALSE(session_->observations()[i].placeholder.has_value())
           << "not sticky";
       bool acted_upon = false;
@@ -339,6 +385,38 @@ class Simulation {
     if (options_.is_valid && !views_.empty()) CheckValid();
   }
 
+  static void Add(const CallTokens& call, CallTokens& sum) {
+    sum.read += call.read;
+    sum.written += call.written;
+    sum.uncached += call.uncached;
+  }
+
+  static void Add(const std::optional<std::int64_t>& part,
+                  std::optional<std::int64_t>& sum) {
+    if (part.has_value()) sum = sum.value_or(0) + *part;
+  }
+
+  static void AddReport(const UsageReported& report, const ViewServed& view,
+                        Ledger& sum) {
+    const Usage& usage = report.usage;
+    ++sum.usage_count;
+    Add(usage.input_uncached, sum.usage.input_uncached);
+    Add(usage.cache_read, sum.usage.cache_read);
+    Add(usage.cache_write, sum.usage.cache_write);
+    Add(usage.output, sum.usage.output);
+    sum.usage_cost += report.cost.value_or(0);
+    if (report.model != view.model || !usage.input_uncached ||
+        !usage.cache_read) {
+      return;
+    }
+    const std::int64_t reported = *usage.input_uncached + *usage.cache_read +
+                                  usage.cache_write.value_or(0);
+    ++sum.compared_count;
+    sum.estimated_tokens += view.view_call.total();
+    sum.reported_tokens += reported;
+    sum.error_tokens += std::abs(view.view_call.total() - reported);
+  }
+
   std::int64_t CallCount() const {
     return std::count_if(
         served_.begin(), served_.end(),
@@ -358,15 +436,16 @@ class Simulation {
       sum.preamble_tokens += view.preamble_tokens;
       sum.raw_tokens += view.raw_tokens;
       sum.view_tokens += view.view_tokens;
-      sum.raw_call.read += view.raw_call.read;
-      sum.raw_call.written += view.raw_call.written;
-      sum.view_call.read += view.view_call.read;
-      sum.view_call.written += view.view_call.written;
+      Add(view.raw_call, sum.raw_call);
+      Add(view.view_call, sum.view_call);
+      Add(view.every_turn_call, sum.every_turn_call);
       sum.raw_cost += view.raw_cost;
       sum.view_cost += view.view_cost;
+      sum.every_turn_cost += view.every_turn_cost;
       sum.output_tokens += view.output_tokens;
       sum.output_cost += view.output_cost;
     }
+    for (const auto& [report, view] : reports_) AddReport(report, view, sum);
     ASSERT_EQ(LedgerText(ledger), LedgerText(sum));
   }
 
@@ -377,7 +456,11 @@ class Simulation {
   const RandomHistoryOptions options_;
   RandomHistory history_;
   Policy policy_;
-  ModelPrices prices_;
+  ModelPrices prices_of_m1_;
+  ModelPrices prices_of_m2_;
+  const std::int64_t report_one_in_;
+  const std::int64_t alternates_one_in_;
+  const bool misses_all_;
   ViewRequest request_ = {.now = 1'000'000 * kMicrosPerSecond,
                           .model = "m1",
                           .preamble_tokens = 100};
@@ -385,6 +468,8 @@ class Simulation {
   std::optional<Session> session_;  // Never empty.
   std::vector<Record> records_;
   std::vector<ViewServed> served_;
+  // With the views that were served last before them.
+  std::vector<std::pair<UsageReported, ViewServed>> reports_;
   std::vector<std::string> views_;  // As last served.
   // Behind which the next break must be, while policy and model stay.
   std::optional<std::int64_t> last_frontier_;

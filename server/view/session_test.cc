@@ -310,6 +310,9 @@ TEST(LedgerTest, SumsWhatEveryNewCallWasEstimatedToCost) {
     sum.view_call.written += view->view_call.written;
     sum.raw_cost += view->raw_cost;
     sum.view_cost += view->view_cost;
+    sum.every_turn_call.read += view->every_turn_call.read;
+    sum.every_turn_call.written += view->every_turn_call.written;
+    sum.every_turn_cost += view->every_turn_cost;
     sum.output_tokens += view->output_tokens;
     sum.output_cost += view->output_cost;
   }
@@ -319,6 +322,11 @@ TEST(LedgerTest, SumsWhatEveryNewCallWasEstimatedToCost) {
                .cache_write = 7,
                .output = std::nullopt,
                .reasoning = std::nullopt};
+  // The first report does not say what was read.
+  sum.compared_count = 1;
+  sum.estimated_tokens = s.session().last_view()->view_call.total();
+  sum.reported_tokens = 3;
+  sum.error_tokens = sum.estimated_tokens - 3;
   EXPECT_EQ(LedgerText(s.session().ledger()), LedgerText(sum));
   EXPECT_EQ(sum.call_count, 4);
 }

@@ -57,13 +57,19 @@ void NaiveSession::Append(const std::string& message) {
       !parsed_.empty() && parsed_.back().role == Role::kAssistant;
   if (parsed->role == Role::kAssistant && !continues) ++turn_count_;
   for (const ParsedCall& call : parsed->calls) {
-    made_calls_.push_back({.id = call.id, .turn = turn_count_});
+    made_calls_.push_back({.id = call.id,
+                           .turn = turn_count_,
+                           .tool = call.tool,
+                           .arguments = message.substr(call.arguments.offset,
+                                                       call.arguments.size)});
   }
   for (std::size_t i = 0; i < parsed->results.size(); ++i) {
+    const std::size_t call = Answer(parsed->results[i].call_id);
     observations_.push_back({.message = messages_.size(),
                              .index = i,
                              .turn = turn_count_,
-                             .batch = Answer(parsed->results[i].call_id),
+                             .batch = made_calls_[call].turn,
+                             .call = call,
                              .placeholder = std::nullopt});
   }
   if (!parsed->reasoning.empty()) {
@@ -73,22 +79,41 @@ void NaiveSession::Append(const std::string& message) {
   parsed_.push_back(*std::move(parsed));
 }
 
-std::int64_t NaiveSession::Answer(const std::string& id) {
-  MadeCall* answered = nullptr;
-  MadeCall* last = nullptr;
-  for (MadeCall& call : made_calls_) {
+std::size_t NaiveSession::Answer(const std::string& id) {
+  std::optional<std::size_t> answered;
+  std::optional<std::size_t> last;
+  for (std::size_t i = 0; i < made_calls_.size(); ++i) {
+    const MadeCall& call = made_calls_[i];
     if (call.id != id) continue;
-    last = &call;
+    last = i;
     if (call.answer.has_value()) continue;
-    if (answered == nullptr || answered->turn < call.turn) answered = &call;
+    if (!answered || made_calls_[*answered].turn < call.turn) answered = i;
   }
-  CLERESTORY_CHECK(last != nullptr);
-  if (answered == nullptr) return last->turn;
-  answered->answer = observations_.size();
-  return answered->turn;
+  CLERESTORY_CHECK(last.has_value());
+  if (!answered.has_value()) return *last;
+  made_calls_[*answered].answer = observations_.size();
+  return *answered;
 }
 
 void NaiveSession::Serve(const ViewServed& view) {
+  Served served = {.view = view};
+  // Nothing before the first message that changes, as the last view had it.
+  std::int64_t first = Signed(messages_.size());
+  for (const Mask& mask : view.masks) first = std::min(first, mask.sequence);
+  first = std::min(first, view.strip_from.value_or(first));
+  if (first < Signed(messages_.size())) {
+    served.change = view.preamble_tokens +
+                    TokensBefore().at(static_cast<std::size_t>(first));
+  }
+  const std::int64_t eligible =
+      calls_.empty() ? 0 : calls_.back().eligible_count;
+  if (view.every_turn_saving != every_turn_saving_ &&
+      view.eligible_count > eligible) {
+    served.every_turn_change =
+        view.preamble_tokens - every_turn_saving_ +
+        RawTokensBefore(static_cast<std::size_t>(eligible));
+  }
+  events_.emplace_back(std::move(served));
   for (const Mask& mask : view.masks) {
     for (Observation& observation : observations_) {
       if (Signed(observation.message) == mask.sequence &&
@@ -108,8 +133,10 @@ void NaiveSession::Serve(const ViewServed& view) {
     }
   }
   if (view.is_new_call) {
-    calls_.push_back(
-        {.eligible_count = view.eligible_count, .read_price = view.read_price});
+    calls_.push_back({.eligible_count = view.eligible_count,
+                      .observation_count = observations_.size(),
+                      .read_price = view.read_price});
+    every_turn_saving_ = view.every_turn_saving;
   }
   if (view.break_reason == BreakReason::kPays) ++paid_break_count_;
   last_ = view;
@@ -119,104 +146,23 @@ const ParsedResult& NaiveSession::result(const Observation& observation) const {
   return parsed_[observation.message].results[observation.index];
 }
 
-bool NaiveSession::CameTogether(std::size_t a, std::size_t b) const {
-  return observations_[a].turn == observations_[b].turn;
+void NaiveSession::Report(const UsageReported& report) {
+  events_.emplace_back(report);
 }
 
-bool NaiveSession::CutsBatch(const std::vector<Candidate>& candidates,
-                             std::size_t at) const {
-  for (std::size_t a = 0; a < at; ++a) {
-    for (std::size_t b = at; b < candidates.size(); ++b) {
-      if (observations_[candidates[a].observation].batch ==
-          observations_[candidates[b].observation].batch) {
-        return true;
-      }
-    }
+std::int64_t NaiveSession::RawTokensBefore(std::size_t observation) const {
+  const Observation& at = observations_[observation];
+  std::int64_t before = result(at).tokens_before;
+  for (std::size_t m = 0; m < at.message; ++m) {
+    before += parsed_[m].tokens.total();
   }
-  return false;
+  return before;
 }
 
-bool NaiveSession::HoldsBatch(std::size_t end) const {
-  for (std::size_t i = 0; i < end; ++i) {
-    const std::int64_t batch = observations_[i].batch;
-    if (turn_count_ - batch >= kBatchHoldTurns) continue;
-    for (const MadeCall& call : made_calls_) {
-      if (call.turn != batch) continue;
-      if (!call.answer.has_value() || *call.answer >= end) return true;
-    }
-  }
-  return false;
-}
-
-std::size_t NaiveSession::OldCount(std::int64_t keep_observations,
-                                   std::int64_t keep_turns,
-                                   bool holds_batches) const {
-  const std::size_t size = observations_.size();
-  std::size_t count = 0;
-  for (std::size_t end = 1; end <= size; ++end) {
-    if (end < size && CameTogether(end - 1, end)) continue;
-    if (Signed(size - end) < keep_observations) break;
-    if (turn_count_ - observations_[end - 1].turn <
-        std::max<std::int64_t>(1, keep_turns)) {
-      break;
-    }
-    if (holds_batches && HoldsBatch(end)) continue;
-    count = end;
-  }
-  return count;
-}
-
-bool NaiveSession::IsShorter(const std::string& message,
-                             const ParsedResult& found,
-                             const std::string& placeholder) const {
-  return Splice(message, AdapterFor(format_).Mask(message, found, placeholder))
-             .size() < message.size();
-}
-
-std::optional<NaiveSession::Candidate> NaiveSession::MaskOf(
-    std::size_t observation, const Policy& policy,
-    const ModelPrices& prices) const {
+std::int64_t NaiveSession::PlaceholderSaving(std::size_t observation) const {
   const Observation& masked = observations_[observation];
-  const ParsedResult& found = result(masked);
-  if (!found.maskable || masked.placeholder.has_value()) return std::nullopt;
-  if (found.token_count < kMaskableTokensMin) return std::nullopt;
-  if (prices.reasoning_prefix_bound &&
-      policy.thinking == ThinkingRule::kAvoid) {
-    for (const Thought& thought : thoughts_) {
-      if (thought.message > masked.message && !thought.is_stripped) {
-        return std::nullopt;
-      }
-    }
-  }
-  Candidate candidate;
-  candidate.observation = observation;
-  candidate.placeholder = PlaceholderFor(found, policy);
-  candidate.saving =
-      found.token_count -
-      counter_.CountText(candidate.placeholder, TextForm::kPlain);
-  if (candidate.saving <= 0 ||
-      !IsShorter(messages_[masked.message], found, candidate.placeholder)) {
-    return std::nullopt;
-  }
-  return candidate;
-}
-
-std::vector<NaiveSession::Candidate> NaiveSession::CandidatesUpTo(
-    std::size_t end, const Question& question) const {
-  std::vector<Candidate> candidates;
-  for (std::size_t i = 0; i < end; ++i) {
-    std::optional<Candidate> candidate =
-        MaskOf(i, question.policy, question.prices);
-    if (!candidate.has_value()) continue;
-    candidate->rent = candidate->saving * question.read_price;
-    for (const Call& call : calls_) {
-      if (call.eligible_count > Signed(i)) {
-        candidate->rent += candidate->saving * call.read_price;
-      }
-    }
-    candidates.push_back(*std::move(candidate));
-  }
-  return candidates;
+  return result(masked).token_count -
+         counter_.CountText(*masked.placeholder, TextForm::kPlain);
 }
 
 std::int64_t NaiveSession::SavedIn(std::size_t message) const {

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "server/base/time.h"
 #include "server/cost/prices.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
@@ -33,6 +35,7 @@ class NaiveSession {
   // REQUIRES: the message is acceptable.
   void Append(const std::string& message);
   void Serve(const ViewServed& view);
+  void Report(const UsageReported& report);
 
   // What PlanView has to return.
   ViewServed Plan(const Policy& policy, const ModelPrices& prices,
@@ -44,6 +47,9 @@ class NaiveSession {
   std::vector<std::string> View() const;
   // The tokens before each of them, and in the end of all.
   std::vector<std::int64_t> TokensBefore() const;
+  // Whether the view shows later what the observation had, as `duplicates` has
+  // it. Counted from the first of the history.
+  bool IsCopied(std::size_t observation, DuplicateRule duplicates) const;
 
   const std::vector<std::string>& history() const { return messages_; }
   const std::vector<ParsedMessage>& parsed() const { return parsed_; }
@@ -54,11 +60,14 @@ class NaiveSession {
     std::size_t index = 0;
     std::int64_t turn = 0;   // In which it came.
     std::int64_t batch = 0;  // The turn of its call.
+    std::size_t call = 0;    // Among made_calls_.
     std::optional<std::string> placeholder;
   };
   struct MadeCall {
     std::string id;
     std::int64_t turn = 0;
+    std::string tool;
+    std::string arguments;                             // JSON.
     std::optional<std::size_t> answer = std::nullopt;  // The first observation.
   };
   // The reasoning of a message.
@@ -76,7 +85,35 @@ class NaiveSession {
   };
   struct Call {
     std::int64_t eligible_count = 0;
+    std::size_t observation_count = 0;  // Of the history.
     PicoUsd read_price = 0;
+  };
+  // A view that was served, and the tokens of its prompt before what it changed
+  // of the view before, and of one in which all is masked in every turn.
+  struct Served {
+    ViewServed view;
+    std::int64_t change = INT64_MAX;
+    std::int64_t every_turn_change = INT64_MAX;
+  };
+  using Event = std::variant<Served, UsageReported>;
+  // What a model's cache holds, by all that was served and reported.
+  struct Held {
+    bool is_known = false;   // Whether the model was ever called.
+    bool is_absent = false;  // Whether nothing is cached for any model.
+    bool is_missed = false;
+    TimeMicros time = 0;
+    std::string preamble_digest;
+    std::int64_t view = 0;
+    std::int64_t raw = 0;
+    std::int64_t every_turn = 0;
+  };
+  // A break as far as its price depends on it.
+  struct Size {
+    std::int64_t saving = 0;
+    std::int64_t saving_in_last = 0;
+    std::int64_t tokens_before = 0;
+    std::int64_t images = 0;
+    std::int64_t lost_reasoning = 0;
   };
   struct Choice {
     BreakReason reason = BreakReason::kNone;
@@ -90,14 +127,29 @@ class NaiveSession {
     const Policy& policy;
     const ModelPrices& prices;
     const ViewRequest& request;
-    PicoUsd read_price = 0;
     std::vector<std::int64_t> tokens_before;  // In the last view, by message.
+    Held held = {};         // For the model, as the cache was left.
+    bool is_alive = false;  // Whether its life has not ended.
+    // Why nothing of the view is found.
+    BreakReason cold = BreakReason::kNone;
+    PicoUsd read_price = 0;
   };
 
   const ParsedResult& result(const Observation& observation) const;
-  // Notes that the next observation answers the call `id`, and returns the turn
-  // of the call.
-  std::int64_t Answer(const std::string& id);
+  const MadeCall& CallOf(std::size_t observation) const {
+    return made_calls_[observations_[observation].call];
+  }
+  // Notes that the next observation answers the call `id`, and returns which of
+  // made_calls_ that is.
+  std::size_t Answer(const std::string& id);
+  std::int64_t SavedIn(std::size_t message) const;
+  std::int64_t SavedBefore(const Observation& observation) const;
+  std::int64_t ShownImages() const;
+  std::int64_t ThoughtTokens(std::size_t message) const;
+  std::int64_t PlaceholderSaving(std::size_t observation) const;
+  std::int64_t RawTokensBefore(std::size_t observation) const;
+
+  // Which observations may be masked (naive_session_eligible.cc).
   // Whether no assistant message stands between two observations.
   bool CameTogether(std::size_t a, std::size_t b) const;
   // Whether a batch has candidates on both sides of `at`.
@@ -108,29 +160,57 @@ class NaiveSession {
   bool IsShorter(const std::string& message, const ParsedResult& found,
                  const std::string& placeholder) const;
   // How many observations, from the first, came together and leave so many
-  // newer observations and turns.
+  // newer observations, turns and tokens of observations.
   std::size_t OldCount(std::int64_t keep_observations, std::int64_t keep_turns,
-                       bool holds_batches) const;
+                       std::int64_t keep_tokens, bool holds_batches) const;
+  std::size_t OldCount(const Policy& policy) const;
+  // Whether the later observation has what the earlier one had.
+  bool IsCopyOf(std::size_t later, std::size_t earlier,
+                DuplicateRule duplicates) const;
+  bool IsKeptByTool(std::size_t observation, const Policy& policy) const;
+  // By observation: whether it goes before it is old enough, since the view
+  // shows it later.
+  std::vector<bool> EarlyCopies(const Policy& policy, bool is_forced) const;
   std::optional<Candidate> MaskOf(std::size_t observation, const Policy& policy,
                                   const ModelPrices& prices) const;
-  std::vector<Candidate> CandidatesUpTo(std::size_t end,
+  PicoUsd RentOf(std::size_t observation, const Question& question) const;
+  // Those before `end`, and earlier copies.
+  std::vector<Candidate> CandidatesUpTo(std::size_t end, bool is_forced,
                                         const Question& question) const;
-  std::int64_t SavedIn(std::size_t message) const;
-  std::int64_t SavedBefore(const Observation& observation) const;
-  std::int64_t ShownImages() const;
-  bool IsWarm(const Question& question) const;
+
+  // What the cache holds and what a call costs (naive_session_cost.cc).
+  Held HeldFor(const std::string& model) const;
+  // Why nothing that a cache held is found; kNone if it may be.
+  BreakReason ColdReason(const Held& held, const Policy& policy,
+                         const ModelPrices& prices,
+                         const ViewRequest& request) const;
+  TokenRates RatesOf(std::int64_t prompt, const Question& question) const;
+  CallTokens Split(std::int64_t prompt, std::int64_t cached,
+                   const Question& question) const;
+  PicoUsd CostOf(const CallTokens& call, const Question& question) const;
+  bool LosesCache(std::int64_t saving, const Question& question) const;
   std::int64_t PromptTokens(const Question& question) const;
-  // Tokens of the prompt that the cache still holds when `masks` are made.
-  std::int64_t Found(const std::vector<Candidate>& masks,
-                     const Question& question) const;
+  Size SizeOf(const std::vector<Candidate>& masks,
+              const Question& question) const;
+  // Tokens of the prompt that the cache still holds with such a break.
+  std::int64_t Found(const Size& size, const Question& question) const;
+  PicoUsd BreakPrice(const Size& size, const Question& question) const;
+  void PriceEveryTurn(const Question& question, ViewServed& view) const;
+  void PriceOutput(const Question& question, ViewServed& view) const;
+
+  // What is chosen (naive_session_plan.cc).
+  static std::int64_t SavingOf(const std::vector<Candidate>& masks);
+  Choice Choose(BreakReason reason, std::vector<Candidate> masks,
+                const Question& question) const;
   Choice ByMode(const Question& question) const;
   Choice BestSuffix(const std::vector<Candidate>& candidates,
                     const Question& question) const;
   void FitWindow(const Question& question, Choice& choice) const;
   // Whether the model may still need what it thought in the last turn.
   bool IsMidTurn() const;
-  void Strip(const Question& question, Choice& choice) const;
-  std::int64_t ThoughtTokens(std::size_t message) const;
+  // The first message whose reasoning has to go with `masks`.
+  std::optional<std::size_t> StripFrom(const std::vector<Candidate>& masks,
+                                       const Question& question) const;
 
   Format format_;
   const TokenCounter& counter_;
@@ -141,7 +221,9 @@ class NaiveSession {
   std::vector<MadeCall> made_calls_;
   std::int64_t turn_count_ = 0;
   std::vector<Call> calls_;
+  std::vector<Event> events_;
   std::optional<ViewServed> last_;
+  std::int64_t every_turn_saving_ = 0;  // By the last new call.
   std::int64_t paid_break_count_ = 0;
 };
 

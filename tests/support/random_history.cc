@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -91,8 +92,29 @@ std::string RandomHistory::Image() {
   return R"({"type":"image_url","image_url":{"url":"https://example.com/i"}})";
 }
 
+std::string RandomHistory::Arguments() {
+  if (options_.repeats && random_.OneIn(2)) {
+    return absl::StrCat(R"({"path":"x)", random_.Between(1, 3), R"("})");
+  }
+  return absl::StrCat(R"({"path":"x)", Text(random_.Size(100)), R"("})");
+}
+
 // The content of a result of the two formats that agree about texts.
 std::string RandomHistory::Content() {
+  if (!options_.repeats) return NewContent();
+  if (!contents_.empty() && random_.OneIn(3)) {
+    return contents_[static_cast<std::size_t>(
+        random_.Between(0, static_cast<std::int64_t>(contents_.size()) - 1))];
+  }
+  std::string content = NewContent();
+  // A cache mark is not repeated: no provider takes more than four.
+  if (!absl::StrContains(content, "cache_control")) {
+    contents_.push_back(content);
+  }
+  return content;
+}
+
+std::string RandomHistory::NewContent() {
   const std::int64_t size = random_.Size(options_.result_size_max);
   switch (random_.Between(0, 9)) {
     case 0:
@@ -211,10 +233,8 @@ void RandomHistory::AddAssistant(const std::vector<RandomCall>& calls,
       calls.empty() || random_.OneIn(2) ? "x" + Text(random_.Size(300)) : "";
   std::vector<CallSpec> specs;
   for (const RandomCall& call : calls) {
-    specs.push_back({.id = call.id,
-                     .tool = call.tool,
-                     .arguments = absl::StrCat(
-                         R"({"path":"x)", Text(random_.Size(100)), R"("})")});
+    specs.push_back(
+        {.id = call.id, .tool = call.tool, .arguments = Arguments()});
   }
   const bool thinks =
       options_.has_thinking && random_.OneIn(options_.thinking_one_in);

@@ -4,8 +4,10 @@
 #include "tests/support/random_session.h"
 
 #include <cstdint>
+#include <optional>
 
 #include "server/cost/prices.h"
+#include "server/model/record.h"
 #include "server/policy/policy.h"
 
 namespace clerestory {
@@ -78,6 +80,86 @@ ModelPrices RandomPrices(Random& random) {
   prices.cache_ttl_seconds = 300;
   prices.reasoning_prefix_bound = random.OneIn(4);
   return prices;
+}
+
+Policy RandomPolicyWithRules(Random& random) {
+  Policy policy = RandomPolicy(random);
+  if (random.OneIn(15)) policy.mode = Mode::kDelegate;
+  if (random.OneIn(4)) policy.keep_tokens = random.Size(4'000);
+  policy.duplicates = static_cast<DuplicateRule>(random.Between(0, 2));
+  if (random.OneIn(3)) policy.cache_life = CacheLife::kLong;
+  if (random.OneIn(8)) policy.include = {"r*", "mcp__*"};
+  if (random.OneIn(8)) policy.exclude = {random.OneIn(2) ? "bas?" : "read"};
+  constexpr const char* kGlobs[] = {"read", "b*", "*", "server/*", "?ash"};
+  while (random.OneIn(2)) {
+    ToolRule rule = {.tool = kGlobs[random.Between(0, 4)]};
+    rule.is_never_masked = random.OneIn(4);
+    if (!rule.is_never_masked) rule.keep_observations = random.Between(0, 12);
+    policy.tools.push_back(rule);
+  }
+  return policy;
+}
+
+ModelPrices RandomPricesWithTiers(Random& random) {
+  ModelPrices prices = RandomPrices(random);
+  prices.input = random.Between(prices.read, prices.write + 20);
+  prices.is_refreshed_by_read = !random.OneIn(4);
+  if (random.OneIn(3)) prices.cache_tokens_min = random.Size(6'000);
+  if (random.OneIn(3)) {
+    prices.long_ttl_seconds = 3'600;
+    prices.long_write = prices.write + random.Size(200);
+  }
+  std::int64_t above = 0;
+  while (random.OneIn(3)) {
+    above += 1 + random.Size(6'000);
+    const std::int64_t factor = random.Between(1, 3);
+    prices.tiers.push_back({.above_tokens = above,
+                            .input = prices.input * factor,
+                            .write = prices.write * factor,
+                            .long_write = prices.long_write * factor,
+                            .read = prices.read * factor,
+                            .output = prices.output * factor});
+  }
+  if (random.OneIn(12)) {
+    prices.read = prices.input;
+    prices.write = prices.input;
+    prices.cache_ttl_seconds = 0;
+  }
+  return prices;
+}
+
+Usage RandomUsage(const CallTokens& expected, Random& random) {
+  Usage usage = {.input_uncached = expected.uncached,
+                 .cache_read = expected.read,
+                 .cache_write = expected.written,
+                 .output = random.Size(500),
+                 .reasoning = std::nullopt};
+  switch (random.Between(0, 6)) {
+    case 0:  // A provider that does not tell what it writes.
+      usage.cache_write.reset();
+      break;
+    case 1:  // Nothing was found, and all is written again.
+      usage.cache_read = 0;
+      usage.cache_write = expected.total();
+      break;
+    case 2:
+      usage.cache_read = random.OneIn(2) ? 0 : random.Size(expected.read);
+      usage.cache_write.reset();
+      break;
+    case 3:
+      usage.cache_read = random.OneIn(2) ? 0 : random.Size(expected.read);
+      usage.cache_write = 0;
+      break;
+    case 4:
+      usage.cache_read = random.Between(0, 2 * expected.total());
+      break;
+    case 5:
+      usage.cache_read.reset();
+      break;
+    default:
+      break;
+  }
+  return usage;
 }
 
 }  // namespace clerestory

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "server/cost/prices.h"
 #include "server/model/message.h"
+#include "server/model/record.h"
 #include "server/policy/policy.h"
 #include "tests/support/messages.h"
 
@@ -45,6 +46,8 @@ struct RandomHistoryOptions {
   bool has_lone_thinking = false;
   // Whether there are blocks and fields that nobody knows.
   bool has_unknown = true;
+  // Whether calls and their results are repeated now and then.
+  bool repeats = false;
   // The most characters of a result.
   std::int64_t result_size_max = 400;
 };
@@ -73,7 +76,9 @@ class RandomHistory {
   // `message`, perhaps respelled and with a field that nobody knows.
   std::string Finish(std::string message);
 
+  std::string Arguments();
   std::string Content();
+  std::string NewContent();
   // Reasoning, each with a signature of its own.
   std::string Thinking();
   std::string Part(absl::string_view text);
@@ -122,11 +127,23 @@ class RandomHistory {
   bool begun_ = false;
   std::vector<RandomCall> unanswered_;
   std::vector<RandomCall> answered_;
+  std::vector<std::string> contents_;
 };
 
 // A policy that may be set, and prices that a model could have.
 Policy RandomPolicy(Random& random);
 ModelPrices RandomPrices(Random& random);
+
+// The same with what changes which observations are kept: tokens, rules of
+// tools, copies; and how long the client asks to cache.
+Policy RandomPolicyWithRules(Random& random);
+// The same with tiers, a least size of what is cached, a long life, or no
+// cache.
+ModelPrices RandomPricesWithTiers(Random& random);
+
+// What a provider might report of a call that was estimated so: mostly what was
+// expected, or nothing found, written or not, or something else altogether.
+Usage RandomUsage(const CallTokens& expected, Random& random);
 
 }  // namespace clerestory
 

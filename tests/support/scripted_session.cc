@@ -44,6 +44,10 @@ std::string Text(const StageTokens& tokens) {
                       " ", tokens.observations);
 }
 
+std::string Text(const CallTokens& call) {
+  return absl::StrCat(call.read, " ", call.written, " ", call.uncached);
+}
+
 }  // namespace
 
 const TokenCounter& CharacterCounter() {
@@ -108,6 +112,16 @@ void ScriptedSession::Batch(const std::vector<std::string>& contents) {
   Append(ResultMessages(format_, results));
 }
 
+void ScriptedSession::Call(CallSpec call, const std::string& content,
+                           bool is_error) {
+  call.id = absl::StrCat("c", call_count_++);
+  Append(AssistantMessage(format_, "", {call}));
+  Append(ResultMessages(format_, {{.id = call.id,
+                                   .content = content,
+                                   .is_error = is_error,
+                                   .tool = call.tool}}));
+}
+
 void ScriptedSession::Answer(std::int64_t tokens) {
   Append(AssistantMessage(format_,
                           std::string(static_cast<std::size_t>(tokens), 'a')));
@@ -119,9 +133,11 @@ void ScriptedSession::Ask(std::int64_t tokens) {
 }
 
 ViewServed ScriptedSession::Plan() const {
-  return PlanView(
-      session_, policy, prices,
-      {.now = now, .model = model, .preamble_tokens = preamble_tokens});
+  return PlanView(session_, policy, prices,
+                  {.now = now,
+                   .model = model,
+                   .preamble_tokens = preamble_tokens,
+                   .preamble_digest = preamble_digest});
 }
 
 View ScriptedSession::Serve() {
@@ -182,16 +198,19 @@ std::string LedgerText(const Ledger& ledger) {
   return absl::StrCat(
       "calls ", ledger.call_count, "\npreamble ", ledger.preamble_tokens,
       "\nraw ", Text(ledger.raw_tokens), "\nview ", Text(ledger.view_tokens),
-      "\nraw call ", ledger.raw_call.read, " ", ledger.raw_call.written,
-      "\nview call ", ledger.view_call.read, " ", ledger.view_call.written,
-      "\ncosts ", ledger.raw_cost, " ", ledger.view_cost, "\noutput ",
+      "\nraw call ", Text(ledger.raw_call), "\nview call ",
+      Text(ledger.view_call), "\nevery turn call ",
+      Text(ledger.every_turn_call), "\ncosts ", ledger.raw_cost, " ",
+      ledger.view_cost, " ", ledger.every_turn_cost, "\noutput ",
       ledger.output_tokens, " ", ledger.output_cost, "\nbreaks ",
       absl::StrJoin(ledger.breaks, " "), "\nmasks ", ledger.mask_count, " ",
       ledger.drop_count, " ", ledger.argument_mask_count, " ",
       ledger.copied_placeholder_count, "\nusage ", ledger.usage_count, " ",
       Text(ledger.usage.input_uncached), " ", Text(ledger.usage.cache_read),
       " ", Text(ledger.usage.cache_write), " ", Text(ledger.usage.output), " ",
-      Text(ledger.usage.reasoning), "\n");
+      Text(ledger.usage.reasoning), " cost ", ledger.usage_cost, "\ncompared ",
+      ledger.compared_count, " ", ledger.estimated_tokens, " ",
+      ledger.reported_tokens, " ", ledger.error_tokens, "\n");
 }
 
 std::string SessionText(const Session& session) {
@@ -200,7 +219,9 @@ std::string SessionText(const Session& session) {
       session.turn_count(), " raw ", Text(session.raw_tokens()), " view ",
       session.view_tokens(), " ", session.view_bytes(), " history ",
       session.history_bytes(), " memory ", session.memory_bytes(),
-      " price sum ", session.read_price_sum(), " eligible ",
+      " price sum ", session.read_price_sum(), " every turn ",
+      session.every_turn_saving(), " copied ",
+      absl::StrJoin(session.copied(), " "), " eligible ",
       session.eligible_count(), " candidates ",
       absl::StrJoin(session.candidates(), " "), " thinking ",
       session.last_thinking(), " ", session.stripped_tokens(), " ",

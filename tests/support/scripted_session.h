@@ -43,6 +43,7 @@ class ScriptedSession {
   std::string model = "m";
   TimeMicros now = 1'000 * kMicrosPerSecond;
   std::int64_t preamble_tokens = 0;
+  std::string preamble_digest = {};
 
   // Appends messages; they must be acceptable.
   void Append(const std::string& message);
@@ -55,6 +56,8 @@ class ScriptedSession {
   // The same with a call and a result, of ids that the session chooses, for
   // each of `contents` (JSON).
   void Batch(const std::vector<std::string>& contents);
+  // The same with one call as `call` says, but for its id, and its result.
+  void Call(CallSpec call, const std::string& content, bool is_error = false);
   // An assistant message of `tokens`, which acts upon what stands before it.
   void Answer(std::int64_t tokens = 1);
   // A user message of `tokens`.
