@@ -92,6 +92,12 @@ class RecordingStore final : public SessionStore {
   absl::StatusOr<std::vector<std::string>> ListPolicyTenants() const override {
     return store_.ListPolicyTenants();
   }
+  absl::Status PutCalibration(const StoredCalibration& calibration) override {
+    return store_.PutCalibration(calibration);
+  }
+  absl::StatusOr<StoredCalibrations> ListCalibrations() const override {
+    return store_.ListCalibrations();
+  }
 
   std::vector<Written> writes;
   Failure next_failure = Failure::kNone;
