@@ -40,7 +40,7 @@ struct StoredPolicy {
 struct StoredCalibration {
   std::string tenant;
   std::string model;
-  std::vector<std::int64_t> weights;
+  std::vector<std::int64_t> weights = {};
   std::int64_t sample_count = 0;
 
   friend bool operator==(const StoredCalibration&,
