@@ -23,10 +23,9 @@
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/cost/calibration.h"
-#include "server/model/record.h"
-#include "server/store/memory/memory_store.h"
 #include "server/store/session_store.h"
 #include "server/store/store_errors.h"
+#include "tests/support/forwarding_store.h"
 #include "tests/support/status_matchers.h"
 
 namespace clerestory {
@@ -44,9 +43,8 @@ CalibrationSample SampleOf(std::int64_t ratio_ppm) {
           .estimated_tokens = kTokens};
 }
 
-// Keeps what was learned in memory, fails when it is told to, and holds nothing
-// else.
-class CalibrationStore final : public SessionStore {
+// Watches what is stored of calibrations, and fails when it is told to.
+class CalibrationStore final : public ForwardingStore {
  public:
   absl::Status PutCalibration(const StoredCalibration& calibration) override {
     if (is_failing) return StoreUnavailableError("the disk is gone");
@@ -58,46 +56,14 @@ class CalibrationStore final : public SessionStore {
       ++write_count;
     }
     std::this_thread::yield();
-    return store_.PutCalibration(calibration);
+    return ForwardingStore::PutCalibration(calibration);
   }
   absl::StatusOr<StoredCalibrations> ListCalibrations() const override {
     if (is_failing) return StoreUnavailableError("the disk is gone");
-    absl::StatusOr<StoredCalibrations> all = store_.ListCalibrations();
+    absl::StatusOr<StoredCalibrations> all =
+        ForwardingStore::ListCalibrations();
     all->skipped_count = damaged_count;
     return all;
-  }
-
-  absl::Status Create(const SessionHeader& /*header*/) override {
-    return Unused();
-  }
-  absl::StatusOr<StoredSession> Read(const SessionKey& /*key*/) const override {
-    return Unused();
-  }
-  absl::Status Write(const SessionKey& /*key*/, std::int64_t /*version*/,
-                     const std::vector<Record>& /*records*/,
-                     Durability /*durability*/) override {
-    return Unused();
-  }
-  absl::Status Delete(const SessionKey& /*key*/) override { return Unused(); }
-  absl::StatusOr<std::vector<SessionHeader>> List(
-      absl::string_view /*tenant*/, absl::string_view /*after*/,
-      std::int64_t /*limit*/) const override {
-    return Unused();
-  }
-  absl::Status PutPolicy(const StoredPolicy& /*policy*/,
-                         const ExpectedEtag& /*expected*/) override {
-    return Unused();
-  }
-  absl::StatusOr<StoredPolicy> GetPolicy(
-      absl::string_view /*tenant*/) const override {
-    return Unused();
-  }
-  absl::Status DeletePolicy(absl::string_view /*tenant*/,
-                            const ExpectedEtag& /*expected*/) override {
-    return Unused();
-  }
-  absl::StatusOr<std::vector<std::string>> ListPolicyTenants() const override {
-    return Unused();
   }
 
   std::atomic<bool> is_failing = false;
@@ -107,9 +73,6 @@ class CalibrationStore final : public SessionStore {
   std::atomic<bool> went_back = false;
 
  private:
-  static absl::Status Unused() { return absl::UnimplementedError("unused"); }
-
-  MemoryStore store_;
   Mutex mutex_;
   std::map<std::string, std::int64_t> last_counts_
       CLERESTORY_GUARDED_BY(mutex_);
