@@ -11,8 +11,10 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,11 +29,14 @@
 #include "server/base/mutex.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
+#include "server/cost/price_book.h"
 #include "server/policy/policy.h"
 #include "server/store/memory/memory_store.h"
 #include "server/store/rocks/rocks_store.h"
 #include "server/store/session_store.h"
 #include "server/tokens/class_token_counter.h"
+#include "server/yaml/problem.h"
+#include "server/yaml/scalar.h"
 
 namespace clerestory {
 namespace {
@@ -67,8 +72,14 @@ App::App(const Config& config, const Clock& clock, Logger& logger,
       engine_(
           *store_, ClassTokenCounter(),
           {.policy = config_.policy, .cache_bytes_max = config_.cache_bytes}),
-      files_({.policy_dir = config_.policy_dir}, engine_.policies(), clock,
-             logger_),
+      files_({.policy_dir = config_.policy_dir,
+              .prices_file = config_.prices_file,
+              .load_prices =
+                  [this](absl::string_view file, absl::string_view text,
+                         std::vector<Problem>& problems) {
+                    LoadPrices(file, text, problems);
+                  }},
+             engine_.policies(), clock, logger_),
       executor_(
           std::make_unique<Executor>(static_cast<int>(config_.worker_threads))),
       context_{.engine = engine_,
@@ -90,6 +101,7 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const Config& config,
   std::unique_ptr<App> app(new App(config, clock, logger, std::move(store)));
 
   CLERESTORY_RETURN_IF_ERROR(app->LoadPolicies());
+  app->LoadCalibrations();
 
   gpr_set_log_function(LogGrpc);
   grpc::EnableDefaultHealthCheckService(true);
@@ -120,11 +132,32 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const Config& config,
                 {"store", config.store},
                 {"development", config.development},
                 {"policy", std::string(ModeName(config.policy.mode))},
-                {"policy_digest", PolicyDigest(config.policy)}});
+                {"policy_digest", PolicyDigest(config.policy)},
+                {"prices_as_of", FormatDate(app->engine_.prices()->as_of())}});
   return app;
 }
 
 App::~App() { Stop(); }
+
+void App::LoadPrices(absl::string_view file, absl::string_view text,
+                     std::vector<Problem>& problems) {
+  std::optional<PriceBook> book =
+      ReadPriceBook(file, text, &BuiltInPrices(), problems);
+  if (!book.has_value()) return;
+  logger_.Write(Severity::kInfo, "prices_loaded",
+                {{"file", std::string(file)},
+                 {"as_of", FormatDate(book->as_of())},
+                 {"models", static_cast<std::int64_t>(book->models().size())}});
+  engine_.SetPrices(std::make_shared<const PriceBook>(*std::move(book)));
+}
+
+void App::LoadCalibrations() {
+  const absl::StatusOr<std::int64_t> skipped = engine_.calibrations().Load();
+  if (skipped.ok() && *skipped == 0) return;
+  logger_.Write(Severity::kWarning, "calibrations_lost",
+                {{"skipped", skipped.ok() ? *skipped : -1},
+                 {"message", std::string(skipped.status().message())}});
+}
 
 absl::Status App::LoadPolicies() {
   CLERESTORY_RETURN_IF_ERROR(engine_.policies().LoadStored(
@@ -133,11 +166,15 @@ absl::Status App::LoadPolicies() {
                       {{"tenant", std::string(tenant)},
                        {"message", std::string(why.message())}});
       }));
-  if (config_.policy_dir.empty()) return absl::OkStatus();
+  std::vector<std::string> directories;
+  if (!config_.policy_dir.empty()) directories.push_back(config_.policy_dir);
+  if (!config_.prices_file.empty()) {
+    directories.push_back(DirectoryOf(config_.prices_file));
+  }
+  if (directories.empty()) return absl::OkStatus();
   CLERESTORY_RETURN_IF_ERROR(files_.Load());
   CLERESTORY_ASSIGN_OR_RETURN(
-      watch_,
-      FileWatch::Start({config_.policy_dir}, [this] { files_.Reload(); }));
+      watch_, FileWatch::Start(directories, [this] { files_.Reload(); }));
   // For what changed after it was read and before it was watched.
   watch_->Trigger();
   return absl::OkStatus();
@@ -145,7 +182,8 @@ absl::Status App::LoadPolicies() {
 
 void App::Reload() {
   logger_.Write(Severity::kInfo, "reloading",
-                {{"policy_dir", config_.policy_dir}});
+                {{"policy_dir", config_.policy_dir},
+                 {"prices_file", config_.prices_file}});
   if (watch_ != nullptr) watch_->Trigger();
 }
 

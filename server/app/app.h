@@ -63,8 +63,14 @@ class App {
   App(const Config& config, const Clock& clock, Logger& logger,
       std::unique_ptr<SessionStore> store);
 
-  // Puts the policies of all tenants in force and begins to watch their files.
+  // Puts the policies of all tenants and the prices in force, and begins to
+  // watch their files.
   absl::Status LoadPolicies();
+  // As FileLoader.
+  void LoadPrices(absl::string_view file, absl::string_view text,
+                  std::vector<Problem>& problems);
+  // What is lost of them is learned again.
+  void LoadCalibrations();
 
   const Config config_;
   Logger& logger_;

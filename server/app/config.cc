@@ -42,6 +42,10 @@ const ConfigField kFields[] = {
      .member = &Config::policy_dir,
      .help = "directory with TENANT.yaml for tenants that have policies of "
              "their own; watched, and read again on SIGHUP"},
+    {.name = "prices_file",
+     .member = &Config::prices_file,
+     .help = "prices of models, in the form of deploy/prices.yaml, which they "
+             "replace or extend; watched, and read again on SIGHUP"},
     {.name = "development",
      .member = &Config::development,
      .help = "let calls bring their own time, to replay transcripts"},

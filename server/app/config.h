@@ -23,6 +23,7 @@ struct Config {
   std::string data_dir = "clerestory-data";
   std::string tenant = "default";
   std::string policy_dir;
+  std::string prices_file;
   bool development = false;
   bool reflection = true;
   std::int64_t worker_threads = 32;

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "server/base/time.h"
 #include "server/cost/prices.h"
+#include "server/yaml/problem.h"
 
 namespace clerestory {
 
@@ -98,6 +99,13 @@ class PriceBook {
 absl::StatusOr<PriceBook> ParsePriceBook(absl::string_view file,
                                          absl::string_view text,
                                          const PriceBook* built_in);
+
+// The same with what is wrong as problems: nothing is returned if there are
+// any.
+std::optional<PriceBook> ReadPriceBook(absl::string_view file,
+                                       absl::string_view text,
+                                       const PriceBook* built_in,
+                                       std::vector<Problem>& problems);
 
 // The book of deploy/prices.yaml, as it was when this was built. Lives for
 // ever.

@@ -430,15 +430,24 @@ class BookReader {
 
 }  // namespace
 
+std::optional<PriceBook> ReadPriceBook(absl::string_view file,
+                                       absl::string_view text,
+                                       const PriceBook* built_in,
+                                       std::vector<Problem>& problems) {
+  const std::size_t before = problems.size();
+  std::optional<YamlMap> root = YamlMap::Load(file, text, problems);
+  if (!root.has_value()) return std::nullopt;
+  PriceBook book = BookReader(built_in, problems).Read(*root);
+  if (problems.size() > before) return std::nullopt;
+  return book;
+}
+
 absl::StatusOr<PriceBook> ParsePriceBook(absl::string_view file,
                                          absl::string_view text,
                                          const PriceBook* built_in) {
   std::vector<Problem> problems;
-  std::optional<YamlMap> root = YamlMap::Load(file, text, problems);
-  if (root.has_value()) {
-    PriceBook book = BookReader(built_in, problems).Read(*root);
-    if (problems.empty()) return book;
-  }
+  std::optional<PriceBook> book = ReadPriceBook(file, text, built_in, problems);
+  if (book.has_value()) return *std::move(book);
   return MakeError(absl::StatusCode::kInvalidArgument, Reason::kFieldInvalid,
                    Describe(problems), {{"field", "prices"}});
 }

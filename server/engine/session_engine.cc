@@ -77,6 +77,7 @@ SessionEngine::SessionEngine(SessionStore& store, const TokenCounter& counter,
       counter_(counter),
       options_(std::move(options)),
       policies_(store, options_.policy),
+      calibrations_(store),
       cache_(options_.cache_bytes_max),
       // Lives for ever, so nobody has to delete it.
       prices_(&BuiltInPrices(), [](const PriceBook*) {}) {}
@@ -122,8 +123,8 @@ template <typename Work>
 auto SessionEngine::WithRules(const std::string& tenant, Work work) {
   const PolicyDocumentPtr policies = policies_.For(tenant);
   const std::shared_ptr<const PriceBook> book = prices();
-  const auto token_scale_of = [](const std::string&) {
-    return std::int64_t{0};
+  const auto token_scale_of = [&](const std::string& model) {
+    return calibrations_.ScaleOf(tenant, model);
   };
   return work(Rules{.policies = *policies,
                     .prices = *book,
@@ -209,17 +210,16 @@ absl::StatusOr<std::int64_t> SessionEngine::AppendMessages(
 
 absl::StatusOr<BuiltView> SessionEngine::BuildView(
     const SessionKey& key, const BuildViewRequest& request) {
-  return WithSession<absl::StatusOr<BuiltView>>(
-      key,
-      [&](Session& session,
-          std::vector<Record>& records) -> absl::StatusOr<BuiltView> {
-        std::optional<LearnedSample> learned;
+  std::optional<LearnedSample> learned;
+  absl::StatusOr<BuiltView> built = WithSession<absl::StatusOr<BuiltView>>(
+      key, [&](Session& session, std::vector<Record>& records) {
         return WithRules(
             key.tenant, [&](const Rules& rules) -> absl::StatusOr<BuiltView> {
               if (request.dry_run) {
                 Session trial = session;
                 std::vector<Record> dropped;
-                return Decide(request, rules, trial, dropped, learned);
+                std::optional<LearnedSample> unlearned;
+                return Decide(request, rules, trial, dropped, unlearned);
               }
               if (session.header().outcome != Outcome::kOpen) {
                 return Closed(session);
@@ -227,23 +227,33 @@ absl::StatusOr<BuiltView> SessionEngine::BuildView(
               return Decide(request, rules, session, records, learned);
             });
       });
+  if (built.ok()) Learn(key.tenant, learned);
+  return built;
 }
 
 absl::StatusOr<Usage> SessionEngine::ReportUsage(const SessionKey& key,
                                                  const UsageInput& usage,
                                                  absl::string_view model,
                                                  TimeMicros now) {
-  return WithSession<absl::StatusOr<Usage>>(
+  std::optional<LearnedSample> learned;
+  absl::StatusOr<Usage> understood = WithSession<absl::StatusOr<Usage>>(
       key,
       [&](Session& session,
           std::vector<Record>& records) -> absl::StatusOr<Usage> {
         if (session.header().outcome != Outcome::kOpen) return Closed(session);
-        std::optional<LearnedSample> learned;
         return WithRules(key.tenant, [&](const Rules& rules) {
           return TakeUsage(usage, std::string(model), now, rules, session,
                            records, learned);
         });
       });
+  if (understood.ok()) Learn(key.tenant, learned);
+  return understood;
+}
+
+void SessionEngine::Learn(const std::string& tenant,
+                          const std::optional<LearnedSample>& learned) {
+  if (!learned.has_value()) return;
+  calibrations_.Learn(tenant, learned->model, learned->sample);
 }
 
 absl::StatusOr<std::vector<HistoryEntry>> SessionEngine::ReadHistory(

@@ -18,6 +18,7 @@
 #include "server/base/mutex.h"
 #include "server/base/time.h"
 #include "server/cost/price_book.h"
+#include "server/engine/calibration_registry.h"
 #include "server/engine/decide.h"
 #include "server/engine/policy_registry.h"
 #include "server/engine/session_cache.h"
@@ -145,6 +146,9 @@ class SessionEngine {
   // The policies of tenants, which every view is built by.
   PolicyRegistry& policies() { return policies_; }
 
+  // What is learned of how tenants' models count tokens.
+  CalibrationRegistry& calibrations() { return calibrations_; }
+
   // The prices that calls go by: those that are built in until others are set.
   std::shared_ptr<const PriceBook> prices() const CLERESTORY_EXCLUDES(mutex_);
   void SetPrices(std::shared_ptr<const PriceBook> prices)
@@ -161,6 +165,11 @@ class SessionEngine {
                       const std::vector<Record>& records)
       CLERESTORY_REQUIRES(entry.mutex);
 
+  // After it was stored that there is something to be learned, outside of the
+  // session's lock: it writes to the store.
+  void Learn(const std::string& tenant,
+             const std::optional<LearnedSample>& learned);
+
   // Runs `work(rules)` with what calls on a session of `tenant` go by now.
   template <typename Work>
   auto WithRules(const std::string& tenant, Work work);
@@ -175,6 +184,7 @@ class SessionEngine {
   const TokenCounter& counter_;
   const Options options_;
   PolicyRegistry policies_;
+  CalibrationRegistry calibrations_;
   SessionCache cache_;
 
   mutable Mutex mutex_;

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
@@ -22,9 +21,9 @@
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
-#include "server/store/memory/memory_store.h"
 #include "server/store/session_store.h"
 #include "server/store/store_errors.h"
+#include "tests/support/forwarding_store.h"
 #include "tests/support/messages.h"
 #include "tests/support/scripted_session.h"
 #include "tests/support/status_matchers.h"
@@ -43,7 +42,7 @@ constexpr TimeMicros kNow = 1'000 * kMicrosPerSecond;
 enum class Failure { kNone, kNothingWritten, kAllWritten };
 
 // A store that remembers how it was written, and fails when it is told to.
-class RecordingStore final : public SessionStore {
+class RecordingStore final : public ForwardingStore {
  public:
   struct Written {
     std::int64_t expected_version = 0;
@@ -51,12 +50,6 @@ class RecordingStore final : public SessionStore {
     Durability durability = Durability::kSynced;
   };
 
-  absl::Status Create(const SessionHeader& header) override {
-    return store_.Create(header);
-  }
-  absl::StatusOr<StoredSession> Read(const SessionKey& key) const override {
-    return store_.Read(key);
-  }
   absl::Status Write(const SessionKey& key, std::int64_t expected_version,
                      const std::vector<Record>& records,
                      Durability durability) override {
@@ -64,40 +57,14 @@ class RecordingStore final : public SessionStore {
     const Failure failure = std::exchange(next_failure, Failure::kNone);
     if (failure != Failure::kNothingWritten) {
       CLERESTORY_RETURN_IF_ERROR(
-          store_.Write(key, expected_version, records, durability));
+          ForwardingStore::Write(key, expected_version, records, durability));
     }
     if (failure == Failure::kNone) return absl::OkStatus();
     return StoreUnavailableError("the disk is gone");
   }
-  absl::Status Delete(const SessionKey& key) override {
-    return store_.Delete(key);
-  }
-  absl::StatusOr<std::vector<SessionHeader>> List(
-      absl::string_view tenant, absl::string_view after,
-      std::int64_t limit) const override {
-    return store_.List(tenant, after, limit);
-  }
-  absl::Status PutPolicy(const StoredPolicy& policy,
-                         const ExpectedEtag& expected) override {
-    return store_.PutPolicy(policy, expected);
-  }
-  absl::StatusOr<StoredPolicy> GetPolicy(
-      absl::string_view tenant) const override {
-    return store_.GetPolicy(tenant);
-  }
-  absl::Status DeletePolicy(absl::string_view tenant,
-                            const ExpectedEtag& expected) override {
-    return store_.DeletePolicy(tenant, expected);
-  }
-  absl::StatusOr<std::vector<std::string>> ListPolicyTenants() const override {
-    return store_.ListPolicyTenants();
-  }
 
   std::vector<Written> writes;
   Failure next_failure = Failure::kNone;
-
- private:
-  MemoryStore store_;
 };
 
 // Masks at every third observation that is older than the newest three.

@@ -19,6 +19,8 @@
 #include "clerestory/v1/view_service.pb.h"
 #include "server/base/check.h"
 #include "server/base/limits.h"
+#include "server/base/log.h"
+#include "server/base/mutex.h"
 #include "server/base/status.h"
 #include "server/engine/session_engine.h"
 #include "server/model/message.h"
@@ -128,8 +130,27 @@ absl::Status ViewService::Build(const grpc::ByteBuffer& bytes,
 
   CLERESTORY_ASSIGN_OR_RETURN(const BuiltView built,
                               service_.engine.BuildView(key, build));
+  if (!built.is_model_known) NoteUnknownModel(built.view.decision.model);
   response = SerializeResponse(built.view.messages, FromView(built));
   return absl::OkStatus();
+}
+
+void ViewService::NoteUnknownModel(const std::string& model) const {
+  // The names come from clients.
+  constexpr std::size_t kNamesMax = 1'000;
+  {
+    const MutexLock lock(mutex_);
+    if (unknown_models_.size() == kNamesMax ||
+        !unknown_models_.insert(model).second) {
+      return;
+    }
+  }
+  service_.logger.Write(
+      Severity::kWarning, "model_unknown",
+      {{"model", model},
+       {"message",
+        "no prices are known of it, so those of the unknown are assumed; add "
+        "it to prices_file"}});
 }
 
 absl::Status ViewService::Report(const v1::ReportUsageRequest& request,

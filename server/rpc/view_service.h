@@ -6,9 +6,13 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <set>
+#include <string>
+
 #include "absl/status/status.h"
 #include "clerestory/v1/view_service.grpc.pb.h"
 #include "clerestory/v1/view_service.pb.h"
+#include "server/base/mutex.h"
 #include "server/rpc/call.h"
 
 namespace clerestory {
@@ -38,7 +42,14 @@ class ViewService final
   absl::Status Report(const v1::ReportUsageRequest& request,
                       v1::ReportUsageResponse& response) const;
 
+  // Says in the log that nothing is known of `model`, once for each.
+  void NoteUnknownModel(const std::string& model) const
+      CLERESTORY_EXCLUDES(mutex_);
+
   const ServiceContext& service_;
+
+  mutable Mutex mutex_;
+  mutable std::set<std::string> unknown_models_ CLERESTORY_GUARDED_BY(mutex_);
 };
 
 }  // namespace clerestory

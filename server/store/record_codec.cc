@@ -349,6 +349,17 @@ std::string EncodePolicy(const StoredPolicy& policy) {
   return Encode(stored);
 }
 
+std::string EncodeCalibration(const StoredCalibration& calibration) {
+  pb::TokenCalibration stored;
+  stored.set_tenant(calibration.tenant);
+  stored.set_model(calibration.model);
+  for (const std::int64_t weight : calibration.weights) {
+    stored.add_weights(weight);
+  }
+  stored.set_sample_count(calibration.sample_count);
+  return Encode(stored);
+}
+
 std::string EncodeRecord(const Record& record) {
   pb::Record stored;
   std::visit([&stored](const auto& kind) { ToStored(kind, stored); }, record);
@@ -389,6 +400,21 @@ absl::StatusOr<StoredPolicy> DecodePolicy(absl::string_view value,
   return StoredPolicy{.tenant = std::string(tenant),
                       .yaml = std::move(*stored.mutable_yaml()),
                       .update_time = stored.update_time_micros()};
+}
+
+std::optional<StoredCalibration> DecodeCalibration(absl::string_view value,
+                                                   absl::string_view tenant,
+                                                   absl::string_view model) {
+  pb::TokenCalibration stored;
+  if (Decode(value, stored) != Decoded::kOk || stored.tenant() != tenant ||
+      stored.model() != model) {
+    return std::nullopt;
+  }
+  return StoredCalibration{
+      .tenant = std::string(tenant),
+      .model = std::string(model),
+      .weights = {stored.weights().begin(), stored.weights().end()},
+      .sample_count = stored.sample_count()};
 }
 
 absl::StatusOr<Record> DecodeRecord(absl::string_view value,

@@ -5,6 +5,7 @@
 #define CLERESTORY_SERVER_STORE_RECORD_CODEC_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -14,8 +15,8 @@
 
 namespace clerestory {
 
-// Headers, records and documents of policies as the bytes that a store keeps.
-// In every version, these begin with
+// Headers, records, documents of policies and what was learned of tokens, as
+// the bytes that a store keeps. In every version, these begin with
 //
 //   1 byte   the format version
 //   4 bytes  the CRC-32 (zlib's) of that byte and of all that follows these
@@ -35,6 +36,9 @@ std::string EncodeHeader(const SessionHeader& header);
 
 // Returns `policy` as bytes.
 std::string EncodePolicy(const StoredPolicy& policy);
+
+// Returns `calibration` as bytes.
+std::string EncodeCalibration(const StoredCalibration& calibration);
 
 // Returns `record` as bytes. REQUIRES: its message, if it has one, is not null.
 std::string EncodeRecord(const Record& record);
@@ -56,6 +60,12 @@ absl::StatusOr<Record> DecodeRecord(absl::string_view value,
 // DecodeHeader.
 absl::StatusOr<StoredPolicy> DecodePolicy(absl::string_view value,
                                           absl::string_view tenant);
+
+// Returns what was learned of `tenant` and `model`, which `value` encodes;
+// nothing where DecodeHeader has an error, for it can be learned again.
+std::optional<StoredCalibration> DecodeCalibration(absl::string_view value,
+                                                   absl::string_view tenant,
+                                                   absl::string_view model);
 
 }  // namespace clerestory
 

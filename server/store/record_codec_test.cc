@@ -156,6 +156,16 @@ TEST(RecordCodecTest, TheBytesOfVersionThreeDoNotChange) {
             "0a0174"
             "1202610a"
             "18ac02");
+  EXPECT_EQ(absl::BytesToHexString(EncodeCalibration({.tenant = "t",
+                                                      .model = "m",
+                                                      .weights = {0, 300},
+                                                      .sample_count = 2})),
+            "03"
+            "ab219c07"
+            "0a0174"
+            "12016d"
+            "1a0300ac02"
+            "2002");
 }
 
 // A ViewServed of break reason 5.
@@ -220,6 +230,30 @@ TEST(RecordCodecTest, ADocumentOfPoliciesComesBackAndDamageIsSeen) {
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
     ASSERT_THAT(DecodePolicy(flipped, policy.tenant), kCorrupt) << bit;
   }
+}
+
+TEST(RecordCodecTest, WhatWasLearnedOfTokensComesBackAndDamageIsSeen) {
+  const StoredCalibration learned = {.tenant = std::string("t\0\xff", 3),
+                                     .model = std::string("\0m\xff", 3),
+                                     .weights = {0, -5, 8'000, 1'000'000, 0},
+                                     .sample_count = 77};
+  const std::string value = EncodeCalibration(learned);
+  EXPECT_EQ(DecodeCalibration(value, learned.tenant, learned.model), learned);
+  EXPECT_EQ(DecodeCalibration(value, "t", learned.model), std::nullopt);
+  EXPECT_EQ(DecodeCalibration(value, learned.tenant, "m"), std::nullopt);
+  for (std::size_t bit = 0; bit < value.size() * 8; ++bit) {
+    std::string flipped = value;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+    ASSERT_EQ(DecodeCalibration(flipped, learned.tenant, learned.model),
+              std::nullopt)
+        << bit;
+  }
+  const std::string message = absl::HexStringToBytes("0a017412016d");
+  EXPECT_TRUE(DecodeCalibration(Framed(kRecordFormatVersion, message), "t", "m")
+                  .has_value());
+  EXPECT_EQ(
+      DecodeCalibration(Framed(kRecordFormatVersion + 1, message), "t", "m"),
+      std::nullopt);
 }
 
 TEST(RecordCodecTest, AnyFlippedBitIsDamage) {

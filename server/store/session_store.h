@@ -35,6 +35,27 @@ struct StoredPolicy {
   friend bool operator==(const StoredPolicy&, const StoredPolicy&) = default;
 };
 
+// What was learned of the tokens of a tenant and a model, as it is stored:
+// numbers that the store does not look into (CalibrationState of server/cost).
+struct StoredCalibration {
+  std::string tenant;
+  std::string model;
+  std::vector<std::int64_t> weights = {};
+  std::int64_t sample_count = 0;
+
+  friend bool operator==(const StoredCalibration&,
+                         const StoredCalibration&) = default;
+};
+
+// All that is stored of them.
+struct StoredCalibrations {
+  // In the order of the bytes of their tenants, and of their models.
+  std::vector<StoredCalibration> entries;
+  // How many were passed by: damaged, or written by a later version of this
+  // server. Damage of a file counts once, with all that it hides.
+  std::int64_t skipped_count = 0;
+};
+
 // What tells one text of a tenant's document from another: 32 hexadecimal
 // digits.
 std::string PolicyEtag(absl::string_view yaml);
@@ -53,7 +74,8 @@ enum class Durability {
 };
 
 // Where sessions are kept: a header and a log of records for each. And what
-// tenants stored of policies, one document for each.
+// tenants stored of policies, one document for each, and what was learned of
+// their models.
 //
 // Every write is atomic: all of it is there afterwards, or nothing. What was
 // written is there for every read that begins after the write returned. When a
@@ -121,6 +143,16 @@ class SessionStore {
   // Returns all tenants that have a document, in the order of their bytes.
   virtual absl::StatusOr<std::vector<std::string>> ListPolicyTenants()
       const = 0;
+
+  // Stores `calibration` in place of what there is of its tenant and model,
+  // buffered: the loss of power may take the last ones with it, so that an
+  // older one is there again. Of calls for one tenant and model that overlap,
+  // any may be the last.
+  virtual absl::Status PutCalibration(const StoredCalibration& calibration) = 0;
+
+  // Returns what is stored of all tenants and models. DATA_LOSS is none of its
+  // errors: what is damaged is counted.
+  virtual absl::StatusOr<StoredCalibrations> ListCalibrations() const = 0;
 };
 
 }  // namespace clerestory

@@ -119,4 +119,19 @@ absl::StatusOr<std::vector<std::string>> MemoryStore::ListPolicyTenants()
   return tenants;
 }
 
+absl::Status MemoryStore::PutCalibration(const StoredCalibration& calibration) {
+  MutexLock lock(mutex_);
+  calibrations_[{calibration.tenant, calibration.model}] = calibration;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StoredCalibrations> MemoryStore::ListCalibrations() const {
+  StoredCalibrations all;
+  MutexLock lock(mutex_);
+  for (const auto& [key, calibration] : calibrations_) {
+    all.entries.push_back(calibration);
+  }
+  return all;
+}
+
 }  // namespace clerestory

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,12 +39,17 @@ class MemoryStore final : public SessionStore {
   absl::Status DeletePolicy(absl::string_view tenant,
                             const ExpectedEtag& expected) override;
   absl::StatusOr<std::vector<std::string>> ListPolicyTenants() const override;
+  absl::Status PutCalibration(const StoredCalibration& calibration) override;
+  absl::StatusOr<StoredCalibrations> ListCalibrations() const override;
 
  private:
   mutable Mutex mutex_;
   std::map<SessionKey, StoredSession> sessions_ CLERESTORY_GUARDED_BY(mutex_);
   // By tenant.
   std::map<std::string, StoredPolicy> policies_ CLERESTORY_GUARDED_BY(mutex_);
+  // By tenant and model.
+  std::map<std::pair<std::string, std::string>, StoredCalibration> calibrations_
+      CLERESTORY_GUARDED_BY(mutex_);
 };
 
 }  // namespace clerestory

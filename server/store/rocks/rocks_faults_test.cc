@@ -34,6 +34,7 @@
 namespace clerestory {
 namespace {
 
+using testing::ElementsAre;
 using testing::StartsWith;
 
 const SessionKey kKey = {"tenant", "session"};
@@ -146,6 +147,24 @@ TEST_P(RocksFaultsTest, WritesFailReadsGoOnAndWritesGoOnWhenTheDiskIsWell) {
     ExpectWritten();
   }
   Open();
+  ExpectWritten();
+}
+
+TEST_P(RocksFaultsTest, WhatIsLearnedOfTokensIsStoredWhenTheDiskIsWell) {
+  const StoredCalibration refused = {"tenant", "model", {1}, 1};
+  const StoredCalibration learned = {"tenant", "model", {2}, 2};
+  Open();
+  ASSERT_THAT(store_->Create(OpenHeader(kKey)), IsOk());
+  ASSERT_THAT(Append(kKey, "before"), IsOk());
+  disk_->Set(GetParam());
+  ExpectRefused(Append(kKey, "refused"));
+  ExpectRefused(store_->PutCalibration(refused));
+  EXPECT_THAT(store_->ListCalibrations(), IsOk());
+  disk_->Set(DiskFault::kNone);
+  ASSERT_THAT(store_->PutCalibration(learned), IsOk());
+  Open();
+  EXPECT_THAT(store_->ListCalibrations()->entries, ElementsAre(learned));
+  AppendAfterwards("after");
   ExpectWritten();
 }
 

@@ -15,6 +15,8 @@
 namespace clerestory {
 namespace {
 
+constexpr char kCalibration = 'c';
+constexpr char kAfterCalibration = 'd';
 constexpr char kFormat = 'f';
 constexpr char kHeader = 'h';
 constexpr char kPolicy = 'p';
@@ -109,6 +111,28 @@ std::optional<std::string> ParsePolicyKey(absl::string_view key) {
   key.remove_prefix(1);
   std::optional<std::string> tenant = TakeText(key);
   return key.empty() ? tenant : std::nullopt;
+}
+
+std::string CalibrationKey(absl::string_view tenant, absl::string_view model) {
+  std::string key(1, kCalibration);
+  AppendText(tenant, key);
+  AppendText(model, key);
+  return key;
+}
+
+RocksRange CalibrationRange() {
+  return {.begin = std::string(1, kCalibration),
+          .end = std::string(1, kAfterCalibration)};
+}
+
+std::optional<CalibrationName> ParseCalibrationKey(absl::string_view key) {
+  if (key.empty() || key.front() != kCalibration) return std::nullopt;
+  key.remove_prefix(1);
+  const std::optional<std::string> tenant = TakeText(key);
+  if (!tenant) return std::nullopt;
+  const std::optional<std::string> model = TakeText(key);
+  if (!model || !key.empty()) return std::nullopt;
+  return CalibrationName{.tenant = *tenant, .model = *model};
 }
 
 std::string RecordKey(const SessionKey& key, std::int64_t number) {

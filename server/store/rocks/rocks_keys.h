@@ -17,6 +17,8 @@ namespace clerestory {
 //
 //   key                               value
 //   ------------------------------    -----------------------------------------
+//   'c' tenant model                  what was learned of the tokens of both
+//                                     (record_codec.h)
 //   'f'                               the version of this layout, in decimal
 //   'h' tenant session                the header (record_codec.h)
 //   'p' tenant                        its document of policies
@@ -24,8 +26,9 @@ namespace clerestory {
 //   'r' tenant session number         the record of that number
 //                                     (record_codec.h)
 //
-//   tenant, session   the bytes of the text, each 00 as 00 FF; then 00 01
-//   number            8 bytes, big-endian
+//   tenant, session, model   the bytes of the text, each 00 as 00 FF; then
+//                            00 01
+//   number                   8 bytes, big-endian
 //
 // Texts may have any bytes. Their order is that of the texts, none is the
 // beginning of another, and everything of a tenant or a session is one range.
@@ -58,6 +61,20 @@ RocksRange PolicyRange();
 // The tenant whose document is stored under `key`; nothing if that is no such
 // key.
 std::optional<std::string> ParsePolicyKey(absl::string_view key);
+
+// The key of what was learned of the tokens of a tenant and a model.
+std::string CalibrationKey(absl::string_view tenant, absl::string_view model);
+
+// That of all tenants and models.
+RocksRange CalibrationRange();
+
+struct CalibrationName {
+  std::string tenant;
+  std::string model;
+};
+
+// Those of what is stored under `key`; nothing if that is no such key.
+std::optional<CalibrationName> ParseCalibrationKey(absl::string_view key);
 
 // The key of a record. REQUIRES: `number` >= 0.
 std::string RecordKey(const SessionKey& key, std::int64_t number);

@@ -68,6 +68,33 @@ TEST(RocksKeysTest, APolicyKeyGivesTheTenantBackAndIsInTheRange) {
   EXPECT_FALSE(ParsePolicyKey("p").has_value());
 }
 
+TEST(RocksKeysTest, ACalibrationKeyGivesItsNamesBackAndIsInTheRange) {
+  EXPECT_EQ(absl::BytesToHexString(CalibrationKey("t", std::string("a\0b", 3))),
+            "63"
+            "740001"
+            "6100ff62"
+            "0001");
+  const RocksRange range = CalibrationRange();
+  EXPECT_FALSE(Contains(range, FormatKey()));
+  for (const std::string& tenant : Texts()) {
+    for (const std::string& model : Texts()) {
+      const std::string key = CalibrationKey(tenant, model);
+      const auto name = ParseCalibrationKey(key);
+      ASSERT_TRUE(name.has_value());
+      EXPECT_EQ(name->tenant, tenant);
+      EXPECT_EQ(name->model, model);
+      EXPECT_TRUE(Contains(range, key));
+      EXPECT_FALSE(ParseCalibrationKey(key + "x").has_value());
+      EXPECT_FALSE(Contains(range, HeaderKey({tenant, model})));
+      EXPECT_FALSE(ParseCalibrationKey(HeaderKey({tenant, model})).has_value());
+    }
+    EXPECT_FALSE(Contains(range, PolicyKey(tenant)));
+    EXPECT_FALSE(ParseCalibrationKey(PolicyKey(tenant)).has_value());
+  }
+  EXPECT_FALSE(ParseCalibrationKey("").has_value());
+  EXPECT_FALSE(ParseCalibrationKey("c").has_value());
+}
+
 TEST(RocksKeysTest, HeadersAreOrderedByTenantAndSession) {
   const std::vector<std::string> texts = Texts();
   for (const std::string& left : texts) {

@@ -299,6 +299,43 @@ absl::StatusOr<std::vector<std::string>> RocksStore::ListPolicyTenants() const {
   return tenants;
 }
 
+absl::Status RocksStore::PutCalibration(const StoredCalibration& calibration) {
+  const std::string key = CalibrationKey(calibration.tenant, calibration.model);
+  // A gate for each model: they do not wait for each other.
+  return Change(GateKey(key), Durability::kBuffered,
+                [&](rocksdb::DB& /*database*/, rocksdb::WriteBatch& batch) {
+                  batch.Put(key, EncodeCalibration(calibration));
+                  return absl::OkStatus();
+                });
+}
+
+absl::StatusOr<StoredCalibrations> RocksStore::ListCalibrations() const {
+  CLERESTORY_ASSIGN_OR_RETURN(const std::shared_ptr<rocksdb::DB> database,
+                              database_->Use());
+  const RocksRange range = CalibrationRange();
+  const rocksdb::Slice end = range.end;
+  const std::unique_ptr<rocksdb::Iterator> it =
+      NewIterator(*database, end, nullptr);
+  StoredCalibrations all;
+  for (it->Seek(range.begin); it->Valid(); it->Next()) {
+    const auto name = ParseCalibrationKey(ToView(it->key()));
+    std::optional<StoredCalibration> calibration;
+    if (name) {
+      calibration =
+          DecodeCalibration(ToView(it->value()), name->tenant, name->model);
+    }
+    if (calibration) {
+      all.entries.push_back(*std::move(calibration));
+    } else {
+      ++all.skipped_count;
+    }
+  }
+  if (it->status().IsCorruption()) ++all.skipped_count;
+  // Damage, which is counted, is no error.
+  CLERESTORY_RETURN_IF_ERROR(ReadError(it->status(), absl::OkStatus()));
+  return all;
+}
+
 absl::Status RocksStore::Change(
     const SessionKey& key, Durability durability,
     absl::FunctionRef<absl::Status(rocksdb::DB&, rocksdb::WriteBatch&)> fill) {

@@ -68,6 +68,8 @@ class RocksStore final : public SessionStore {
   absl::Status DeletePolicy(absl::string_view tenant,
                             const ExpectedEtag& expected) override;
   absl::StatusOr<std::vector<std::string>> ListPolicyTenants() const override;
+  absl::Status PutCalibration(const StoredCalibration& calibration) override;
+  absl::StatusOr<StoredCalibrations> ListCalibrations() const override;
 
  private:
   explicit RocksStore(std::unique_ptr<RocksDatabase> database);

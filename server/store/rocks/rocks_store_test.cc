@@ -28,6 +28,7 @@
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/model/record.h"
+#include "server/store/record_codec.h"
 #include "server/store/rocks/rocks_keys.h"
 #include "server/store/session_store.h"
 #include "tests/support/records.h"
@@ -265,6 +266,75 @@ TEST_F(RocksStoreTest, ADamagedDocumentOfPoliciesCanBeReplaced) {
   ExpectRecords(kKey, FullRecords());
   ASSERT_THAT(store_->PutPolicy(policy, std::nullopt), IsOk());
   EXPECT_EQ(*store_->GetPolicy("tenant"), policy);
+}
+
+TEST_F(RocksStoreTest, WhatWasLearnedOfTokensSurvivesARestart) {
+  const StoredCalibration learned = {"tenant", "model", {0, 700}, 1};
+  Open();
+  ASSERT_THAT(store_->PutCalibration({"tenant", "model", {1}, 9}), IsOk());
+  ASSERT_THAT(store_->PutCalibration(learned), IsOk());
+  // As if the process were killed: the files as they are now.
+  const std::string killed = directory_.path() + "/killed";
+  std::filesystem::copy(options_.path, killed);
+  Open();
+  EXPECT_THAT(store_->ListCalibrations()->entries, ElementsAre(learned));
+  store_.reset();
+  options_.path = killed;
+  Open();
+  EXPECT_THAT(store_->ListCalibrations()->entries, ElementsAre(learned));
+}
+
+TEST_F(RocksStoreTest, WhatIsDamagedOfWhatWasLearnedIsPassedByAndCounted) {
+  const StoredCalibration first = {"a", "m", {1}, 1};
+  const StoredCalibration damaged = {"b", "m", {2}, 2};
+  const StoredCalibration last = {"c", "m", {3}, 3};
+  Open();
+  for (const StoredCalibration& learned : {first, damaged, last}) {
+    ASSERT_THAT(store_->PutCalibration(learned), IsOk());
+  }
+  store_.reset();
+  {
+    const auto database = Database();
+    ASSERT_TRUE(database->Put({}, CalibrationKey("b", "m"), "damage").ok());
+    // Of another model, and what is no name.
+    ASSERT_TRUE(
+        database->Put({}, CalibrationKey("b", "n"), EncodeCalibration(damaged))
+            .ok());
+    ASSERT_TRUE(database->Put({}, "c", EncodeCalibration(damaged)).ok());
+  }
+  Open();
+  const auto all = store_->ListCalibrations();
+  ASSERT_THAT(all, IsOk());
+  EXPECT_THAT(all->entries, ElementsAre(first, last));
+  EXPECT_EQ(all->skipped_count, 3);
+  ASSERT_THAT(store_->PutCalibration(damaged), IsOk());
+  EXPECT_THAT(store_->ListCalibrations()->entries,
+              ElementsAre(first, damaged, last));
+}
+
+TEST_F(RocksStoreTest, ADamagedFileHidesWhatWasLearnedAndFailsNothing) {
+  Open();
+  // Too many to be in one block.
+  for (int i = 0; i < 2'000; ++i) {
+    std::vector<std::int64_t> weights;
+    for (int n = 0; n < 70; ++n) weights.push_back(i * 7'919 + n * n * 104'729);
+    ASSERT_THAT(store_->PutCalibration(
+                    {"tenant", absl::StrCat("model", 10'000 + i), weights, i}),
+                IsOk());
+  }
+  store_.reset();
+  const std::vector<std::string> tables = Files(".sst");
+  ASSERT_FALSE(tables.empty());
+  std::string table = Contents(tables.back());
+  ASSERT_GT(table.size(), 100'000U);
+  table[60'000] = static_cast<char>(table[60'000] ^ 1);
+  Replace(tables.back(), table);
+  Open();
+  const auto all = store_->ListCalibrations();
+  ASSERT_THAT(all, IsOk());
+  EXPECT_EQ(all->skipped_count, 1);
+  EXPECT_GT(all->entries.size(), 10U);
+  EXPECT_LT(all->entries.size(), 1'990U);
 }
 
 TEST_F(RocksStoreTest, AMissingRecordFailsItsSession) {
