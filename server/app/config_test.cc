@@ -98,17 +98,19 @@ TEST(ConfigTest, YamlSetsEveryField) {
       "data_dir: 'a b'\n"
       "tenant: t\n"
       "policy_dir: p\n"
+      "prices_file: q\n"
       "development: true\n"
       "reflection: false\n"
       "worker_threads: 7\n"
       "cache_bytes: 0\n"
       "drain_seconds: 3600\n");
-  EXPECT_EQ(ConfigFields().size(), 10U);
+  EXPECT_EQ(ConfigFields().size(), 11U);
   EXPECT_EQ(config.listen, "127.0.0.1:0");
   EXPECT_EQ(config.store, "memory");
   EXPECT_EQ(config.data_dir, "a b");
   EXPECT_EQ(config.tenant, "t");
   EXPECT_EQ(config.policy_dir, "p");
+  EXPECT_EQ(config.prices_file, "q");
   EXPECT_TRUE(config.development);
   EXPECT_FALSE(config.reflection);
   EXPECT_EQ(config.worker_threads, 7);

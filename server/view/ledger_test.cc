@@ -228,9 +228,11 @@ TEST(UsageTest, IsComparedWithTheEstimateOfTheLastCall) {
 TEST(UsageTest, WhatIsNotWhollyReportedIsNotCompared) {
   Session session = Served();
   session.Apply(ReportOf(std::nullopt, 700, 250));
-  session.Apply(ReportOf(100, std::nullopt, 250));
-  EXPECT_EQ(session.ledger().usage_count, 2);
+  EXPECT_EQ(session.ledger().usage_count, 1);
   EXPECT_EQ(session.ledger().compared_count, 0);
+  // What was not cached is all that there was where nothing else is reported.
+  session.Apply(ReportOf(100, std::nullopt, std::nullopt));
+  EXPECT_EQ(session.ledger().compared_count, 1);
 }
 
 TEST(UsageTest, OfAnotherModelIsSummedButNotCompared) {

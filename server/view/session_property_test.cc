@@ -163,6 +163,9 @@ class Simulation {
     }
     if (random_.OneIn(40)) request_.preamble_tokens = random_.Size(10'000);
     if (random_.OneIn(20)) {
+      request_.token_scale_ppm = random_.Between(kScaleMin, kScaleMax);
+    }
+    if (random_.OneIn(20)) {
       constexpr const char* kDigests[] = {"", "p1", "p2"};
       request_.preamble_digest = kDigests[random_.Between(0, 2)];
     }
@@ -291,7 +294,7 @@ class Simulation {
     ASSERT_EQ(view.stable.digest.ToHex(), ChainDigest(stable));
     ASSERT_EQ(
         view.stable.token_count,
-        same == 0 ? 0 : request_.preamble_tokens + naive_.TokensBefore()[same]);
+        same == 0 ? 0 : naive_.Foreseen(naive_.TokensBefore()[same], request_));
   }
 
   void CheckTotals(const View& view) {
@@ -302,7 +305,7 @@ class Simulation {
     ASSERT_EQ(view.whole.byte_count, static_cast<std::int64_t>(bytes));
     ASSERT_EQ(view.whole.digest.ToHex(), ChainDigest(views_));
     const std::vector<std::int64_t> tokens = naive_.TokensBefore();
-    ASSERT_EQ(view.whole.token_count, request_.preamble_tokens + tokens.back());
+    ASSERT_EQ(view.whole.token_count, naive_.Foreseen(tokens.back(), request_));
     ASSERT_EQ(view.whole.token_count, view.decision.view_call.total());
     for (std::size_t m = 0; m < tokens.size(); ++m) {
       ASSERT_EQ(session_->ViewTokens(static_cast<std::int64_t>(m)), tokens[m]);
@@ -405,12 +408,11 @@ class Simulation {
     Add(usage.cache_write, sum.usage.cache_write);
     Add(usage.output, sum.usage.output);
     sum.usage_cost += report.cost.value_or(0);
-    if (report.model != view.model || !usage.input_uncached ||
-        !usage.cache_read) {
-      return;
-    }
-    const std::int64_t reported = *usage.input_uncached + *usage.cache_read +
+    if (report.model != view.model || !usage.input_uncached) return;
+    const std::int64_t reported = *usage.input_uncached +
+                                  usage.cache_read.value_or(0) +
                                   usage.cache_write.value_or(0);
+    if (reported == 0) return;
     ++sum.compared_count;
     sum.estimated_tokens += view.view_call.total();
     sum.reported_tokens += reported;

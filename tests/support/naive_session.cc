@@ -102,16 +102,17 @@ void NaiveSession::Serve(const ViewServed& view) {
   for (const Mask& mask : view.masks) first = std::min(first, mask.sequence);
   first = std::min(first, view.strip_from.value_or(first));
   if (first < Signed(messages_.size())) {
-    served.change = view.preamble_tokens +
-                    TokensBefore().at(static_cast<std::size_t>(first));
+    served.change =
+        Foreseen(TokensBefore().at(static_cast<std::size_t>(first)), view);
   }
   const std::int64_t eligible =
       calls_.empty() ? 0 : calls_.back().eligible_count;
   if (view.every_turn_saving != every_turn_saving_ &&
       view.eligible_count > eligible) {
     served.every_turn_change =
-        view.preamble_tokens - every_turn_saving_ +
-        RawTokensBefore(static_cast<std::size_t>(eligible));
+        Foreseen(RawTokensBefore(static_cast<std::size_t>(eligible)) -
+                     every_turn_saving_,
+                 view);
   }
   events_.emplace_back(std::move(served));
   for (const Mask& mask : view.masks) {
@@ -147,6 +148,20 @@ const ParsedResult& NaiveSession::result(const Observation& observation) const {
 }
 
 void NaiveSession::Report(const UsageReported& report) {
+  const std::optional<std::int64_t> total = ReportedPromptTokens(report.usage);
+  if (last_.has_value() && last_->model == report.model && total.has_value()) {
+    const std::int64_t raw = last_->raw_tokens.total();
+    const SessionAnchor::Outcome outcome =
+        anchor_.Report(*total, {.message_tokens = last_->view_tokens.total(),
+                                .preamble_tokens = last_->preamble_tokens});
+    if (outcome.verdict == ReportVerdict::kBelieved) {
+      events_.emplace_back(Recounted{
+          .model = report.model,
+          .view = Foreseen(last_->view_tokens.total(), *last_),
+          .raw = Foreseen(raw, *last_),
+          .every_turn = Foreseen(raw - last_->every_turn_saving, *last_)});
+    }
+  }
   events_.emplace_back(report);
 }
 

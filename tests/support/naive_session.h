@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/base/time.h"
+#include "server/cost/calibration.h"
 #include "server/cost/prices.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
@@ -40,6 +41,15 @@ class NaiveSession {
   // What PlanView has to return.
   ViewServed Plan(const Policy& policy, const ModelPrices& prices,
                   const ViewRequest& request) const;
+  // Tokens of a prompt with messages of so many, in a call like `call`: a
+  // ViewServed or a ViewRequest.
+  template <typename Call>
+  std::int64_t Foreseen(std::int64_t message_tokens, const Call& call) const {
+    return anchor_.Predict(
+        {.message_tokens = message_tokens,
+         .preamble_tokens = call.preamble_tokens},
+        call.token_scale_ppm == 0 ? kScaleOne : call.token_scale_ppm);
+  }
   // What FrontierOf has to return.
   std::int64_t Frontier(const Policy& policy, const ModelPrices& prices) const;
 
@@ -95,7 +105,15 @@ class NaiveSession {
     std::int64_t change = INT64_MAX;
     std::int64_t every_turn_change = INT64_MAX;
   };
-  using Event = std::variant<Served, UsageReported>;
+  // How many tokens the last prompt of a model turned out to have, or would
+  // have had.
+  struct Recounted {
+    std::string model;
+    std::int64_t view = 0;
+    std::int64_t raw = 0;
+    std::int64_t every_turn = 0;
+  };
+  using Event = std::variant<Served, Recounted, UsageReported>;
   // What a model's cache holds, by all that was served and reported.
   struct Held {
     bool is_known = false;   // Whether the model was ever called.
@@ -189,7 +207,9 @@ class NaiveSession {
                    const Question& question) const;
   PicoUsd CostOf(const CallTokens& call, const Question& question) const;
   bool LosesCache(std::int64_t saving, const Question& question) const;
-  std::int64_t PromptTokens(const Question& question) const;
+  // Tokens of the prompt if `saving` tokens of its messages were removed.
+  std::int64_t PromptTokens(const Question& question,
+                            std::int64_t saving = 0) const;
   Size SizeOf(const std::vector<Candidate>& masks,
               const Question& question) const;
   // Tokens of the prompt that the cache still holds with such a break.
@@ -223,6 +243,8 @@ class NaiveSession {
   std::vector<Call> calls_;
   std::vector<Event> events_;
   std::optional<ViewServed> last_;
+  // Has tests of its own.
+  SessionAnchor anchor_;
   std::int64_t every_turn_saving_ = 0;  // By the last new call.
   std::int64_t paid_break_count_ = 0;
 };

@@ -60,6 +60,13 @@ NaiveSession::Held NaiveSession::HeldFor(const std::string& model) const {
       held.every_turn = SentToCache(view.every_turn_call);
       continue;
     }
+    if (const auto* recounted = std::get_if<Recounted>(&event)) {
+      if (recounted->model != model) continue;
+      if (held.view > 0) held.view = recounted->view;
+      if (held.raw > 0) held.raw = recounted->raw;
+      if (held.every_turn > 0) held.every_turn = recounted->every_turn;
+      continue;
+    }
     const auto& report = std::get<UsageReported>(event);
     const std::optional<std::int64_t> read = report.usage.cache_read;
     if (last == nullptr || report.model != last->model || !read) continue;
@@ -151,12 +158,13 @@ PicoUsd NaiveSession::CostOf(const CallTokens& call,
 bool NaiveSession::LosesCache(std::int64_t saving,
                               const Question& question) const {
   const TokenRates before = RatesOf(PromptTokens(question), question);
-  const TokenRates after = RatesOf(PromptTokens(question) - saving, question);
+  const TokenRates after = RatesOf(PromptTokens(question, saving), question);
   return before.read < before.input && after.read >= after.input;
 }
 
-std::int64_t NaiveSession::PromptTokens(const Question& question) const {
-  return question.request.preamble_tokens + question.tokens_before.back();
+std::int64_t NaiveSession::PromptTokens(const Question& question,
+                                        std::int64_t saving) const {
+  return Foreseen(question.tokens_before.back() - saving, question.request);
 }
 
 NaiveSession::Size NaiveSession::SizeOf(const std::vector<Candidate>& masks,
@@ -199,15 +207,15 @@ std::int64_t NaiveSession::Found(const Size& size,
   if (question.cold != BreakReason::kNone) return 0;
   const bool loses_images = format_ == Format::kAnthropicMessages &&
                             size.images > 0 && size.images == ShownImages();
-  return std::min(question.held.view,
-                  question.request.preamble_tokens +
-                      (loses_images ? 0 : size.tokens_before));
+  return std::min(
+      question.held.view,
+      Foreseen(loses_images ? 0 : size.tokens_before, question.request));
 }
 
 PicoUsd NaiveSession::BreakPrice(const Size& size,
                                  const Question& question) const {
   const std::int64_t before = PromptTokens(question);
-  const std::int64_t after = before - size.saving;
+  const std::int64_t after = PromptTokens(question, size.saving);
   const TokenRates old_rates = RatesOf(before, question);
   const TokenRates rates = RatesOf(after, question);
   const std::int64_t found = Found(size, question);
@@ -228,7 +236,6 @@ PicoUsd NaiveSession::BreakPrice(const Size& size,
 
 void NaiveSession::PriceEveryTurn(const Question& question,
                                   ViewServed& view) const {
-  const std::int64_t preamble = question.request.preamble_tokens;
   const std::size_t begin =
       calls_.empty() ? 0
                      : static_cast<std::size_t>(calls_.back().eligible_count);
@@ -244,15 +251,15 @@ void NaiveSession::PriceEveryTurn(const Question& question,
     }
     if (saving == 0) continue;
     if (!is_changed) {
-      found = std::min(found,
-                       preamble + RawTokensBefore(i) - view.every_turn_saving);
+      found = std::min(
+          found, Foreseen(RawTokensBefore(i) - view.every_turn_saving, view));
     }
     is_changed = true;
     view.every_turn_saving += saving;
   }
   view.every_turn_call =
-      Split(preamble + view.raw_tokens.total() - view.every_turn_saving, found,
-            question);
+      Split(Foreseen(view.raw_tokens.total() - view.every_turn_saving, view),
+            found, question);
   view.every_turn_cost = CostOf(view.every_turn_call, question);
 }
 

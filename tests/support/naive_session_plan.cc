@@ -84,12 +84,13 @@ NaiveSession::Choice NaiveSession::ByMode(const Question& question) const {
     return {};
   }
   if (policy.mode == Mode::kThreshold) {
-    std::int64_t tokens = PromptTokens(question);
-    if (tokens <= policy.threshold_tokens) return {};
+    if (PromptTokens(question) <= policy.threshold_tokens) return {};
+    std::int64_t removed = 0;
     std::size_t count = 0;
     while (count < masks.size() &&
-           (tokens > policy.low_water_tokens || CutsBatch(masks, count))) {
-      tokens -= masks[count++].saving;
+           (PromptTokens(question, removed) > policy.low_water_tokens ||
+            CutsBatch(masks, count))) {
+      removed += masks[count++].saving;
     }
     masks.resize(count);
   }
@@ -101,7 +102,7 @@ NaiveSession::Choice NaiveSession::ByMode(const Question& question) const {
 void NaiveSession::FitWindow(const Question& question, Choice& choice) const {
   const std::int64_t most = PromptTokensMax(question.policy, question.prices);
   const auto tokens = [&](const std::vector<Candidate>& masks) {
-    return PromptTokens(question) - SavingOf(masks);
+    return PromptTokens(question, SavingOf(masks));
   };
   if (tokens(choice.masks) <= most) return;
   std::size_t end = OldCount(question.policy);
@@ -170,6 +171,7 @@ ViewServed NaiveSession::Plan(const Policy& policy, const ModelPrices& prices,
   question.read_price = view.read_price;
   view.preamble_tokens = request.preamble_tokens;
   view.preamble_digest = request.preamble_digest;
+  view.token_scale_ppm = request.token_scale_ppm;
   const bool is_found = question.cold == BreakReason::kNone;
   view.cache_time = is_found && !prices.is_refreshed_by_read
                         ? question.held.time
@@ -219,10 +221,10 @@ ViewServed NaiveSession::Plan(const Policy& policy, const ModelPrices& prices,
   const bool is_changed = !choice.masks.empty() || choice.strip_from;
   std::int64_t found = is_found ? question.held.view : 0;
   if (is_changed) found = Found(SizeOf(choice.masks, question), question);
-  view.view_call = Split(request.preamble_tokens + view.view_tokens.total(),
-                         found, question);
+  view.view_call =
+      Split(Foreseen(view.view_tokens.total(), view), found, question);
   view.view_cost = CostOf(view.view_call, question);
-  view.raw_call = Split(request.preamble_tokens + view.raw_tokens.total(),
+  view.raw_call = Split(Foreseen(view.raw_tokens.total(), view),
                         question.is_alive ? question.held.raw : 0, question);
   view.raw_cost = CostOf(view.raw_call, question);
   PriceEveryTurn(question, view);
