@@ -219,7 +219,7 @@ absl::StatusOr<BuiltView> Decide(const BuildViewRequest& request,
   built.policy_digest = std::string(applied.digest);
   built.is_control = applied.is_control;
   built.is_model_known = rules.prices.IsKnown(model);
-  built.cache_status = session.cache().status();
+  built.cache_status = session.cache().StatusOf(model);
   if (policy.mode == Mode::kDelegate &&
       session.header().format == Format::kAnthropicMessages) {
     built.context_management = DelegatedClearing(session, policy);

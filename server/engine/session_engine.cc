@@ -65,7 +65,10 @@ SessionSummary Summarize(const Session& session) {
   summary.masked_count = session.ledger().mask_count;
   summary.ledger = session.ledger();
   summary.read_price_sum = session.read_price_sum();
-  summary.cache_status = session.cache().status();
+  if (session.last_view().has_value()) {
+    summary.cache_status =
+        session.cache().StatusOf(session.last_view()->model);
+  }
   return summary;
 }
 

@@ -41,6 +41,7 @@ struct SessionSummary {
   std::int64_t masked_count = 0;
   Ledger ledger;
   PicoUsd read_price_sum = 0;  // As of Session.
+  // Of the model that was called last.
   CacheStatus cache_status = CacheStatus::kUnknown;
 };
 

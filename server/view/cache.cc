@@ -41,11 +41,13 @@ void Cache::Serve(const ViewServed& view, std::int64_t view_change,
     prompts_.erase(std::ranges::min_element(
         prompts_, {}, [](const auto& entry) { return entry.second.time; }));
   }
-  prompts_[view.model] = {.time = view.cache_time,
-                          .preamble_digest = view.preamble_digest,
-                          .view_tokens = Held(view.view_call),
-                          .raw_tokens = Held(view.raw_call),
-                          .every_turn_tokens = Held(view.every_turn_call)};
+  CachedPrompt& prompt = prompts_[view.model];
+  prompt.time = view.cache_time;
+  prompt.preamble_digest = view.preamble_digest;
+  prompt.view_tokens = Held(view.view_call);
+  prompt.raw_tokens = Held(view.raw_call);
+  prompt.every_turn_tokens = Held(view.every_turn_call);
+  prompt.is_missed = false;
 }
 
 void Cache::Report(const UsageReported& report, const ViewServed& view) {
@@ -64,28 +66,29 @@ void Cache::Report(const UsageReported& report, const ViewServed& view) {
   const bool is_ignored = is_known_unwritten && read < kCacheMissTokensMin;
   const std::int64_t expected =
       is_ignored ? Held(view.view_call) : view.view_call.read;
-  if (status_ == CacheStatus::kAbsent) {
+  if (prompt.status == CacheStatus::kAbsent) {
     // Nothing was expected. A preamble alone does not make a difference to
     // messages.
     if (read < view.view_call.total() / 2) return;
-    status_ = CacheStatus::kWorks;
-    miss_count_ = 0;
+    prompt.status = CacheStatus::kWorks;
+    prompt.miss_count = 0;
+    prompt.view_tokens = read;
+    prompt.raw_tokens = read;
+    prompt.every_turn_tokens = read;
     return;
   }
   if (expected < kCacheMissTokensMin) return;
   if (expected - read < std::max(kCacheMissTokensMin, expected / 2)) {
-    status_ = CacheStatus::kWorks;
-    miss_count_ = 0;
+    prompt.status = CacheStatus::kWorks;
+    prompt.miss_count = 0;
     return;
   }
-  ++miss_count_;
-  status_ = miss_count_ < kCacheMissesMax ? CacheStatus::kMisses
-                                          : CacheStatus::kAbsent;
+  ++prompt.miss_count;
+  prompt.status = prompt.miss_count < kCacheMissesMax ? CacheStatus::kMisses
+                                                      : CacheStatus::kAbsent;
   // A provider that writes without saying so may have written the prompt that
   // it missed, but not twice.
-  if (!is_written && miss_count_ > 1) {
-    Lower(read, prompt);
-  }
+  if (!is_written && prompt.miss_count > 1) Lower(read, prompt);
 }
 
 void Cache::Rebase(const std::string& model, std::int64_t view_tokens,
@@ -98,6 +101,11 @@ void Cache::Rebase(const std::string& model, std::int64_t view_tokens,
   set(view_tokens, found->second.view_tokens);
   set(raw_tokens, found->second.raw_tokens);
   set(every_turn_tokens, found->second.every_turn_tokens);
+}
+
+CacheStatus Cache::StatusOf(const std::string& model) const {
+  const CachedPrompt* prompt = Find(model);
+  return prompt == nullptr ? CacheStatus::kUnknown : prompt->status;
 }
 
 const CachedPrompt* Cache::Find(const std::string& model) const {

@@ -21,7 +21,8 @@ inline constexpr std::int64_t kCacheMissTokensMin = 4096;
 // for nothing.
 inline constexpr std::int64_t kCacheMissesMax = 3;
 
-// What is known about whether a session's messages are cached at all. The
+// What is known about whether a session's messages are cached for a model at
+// all. The
 // numbers are those of clerestory.v1.CacheStatus.
 enum class CacheStatus {
   kUnknown,  // Nothing was reported that would tell.
@@ -44,6 +45,10 @@ struct CachedPrompt {
   std::int64_t every_turn_tokens = 0;
   // Whether the provider reported that it does not hold them.
   bool is_missed = false;
+  // What the reports about the model say, and how many in a row lacked what
+  // should have been found.
+  CacheStatus status = CacheStatus::kUnknown;
+  std::int64_t miss_count = 0;
 };
 
 // What providers' caches hold of one session, by model, as far as its records
@@ -69,12 +74,11 @@ class Cache {
   // never called.
   const CachedPrompt* Find(const std::string& model) const;
 
-  CacheStatus status() const { return status_; }
+  // What the reports about `model` say.
+  CacheStatus StatusOf(const std::string& model) const;
 
  private:
   std::map<std::string, CachedPrompt> prompts_;
-  CacheStatus status_ = CacheStatus::kUnknown;
-  std::int64_t miss_count_ = 0;  // In a row.
 };
 
 }  // namespace clerestory

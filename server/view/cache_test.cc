@@ -59,7 +59,7 @@ TEST_F(CacheTest, OfAModelThatWasNeverCalledItHoldsNothing) {
   EXPECT_EQ(cache_.Find("m"), nullptr);
   Serve(0, "other");
   EXPECT_EQ(cache_.Find("m"), nullptr);
-  EXPECT_EQ(cache_.status(), CacheStatus::kUnknown);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kUnknown);
 }
 
 TEST_F(CacheTest, HoldsWhatTheLastCallReadAndWrote) {
@@ -77,37 +77,37 @@ TEST_F(CacheTest, HoldsWhatTheLastCallReadAndWrote) {
 TEST_F(CacheTest, AHitShowsThatItWorks) {
   Serve(10'000);
   Report(10'000, 1'000);
-  EXPECT_EQ(cache_.status(), CacheStatus::kWorks);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kWorks);
   EXPECT_EQ(Held(), 11'000);
 }
 
 TEST_F(CacheTest, AHitMayLackWhatEstimatesErrBy) {
   Serve(20'000);
   Report(10'001, std::nullopt);  // Less than half is lacking.
-  EXPECT_EQ(cache_.status(), CacheStatus::kWorks);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kWorks);
   Report(10'000, std::nullopt);
-  EXPECT_EQ(cache_.status(), CacheStatus::kMisses);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kMisses);
 }
 
 TEST_F(CacheTest, ALittleThatIsNotFoundIsNoMiss) {
   Serve(kCacheMissTokensMin);
   Report(1, std::nullopt);
-  EXPECT_EQ(cache_.status(), CacheStatus::kWorks);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kWorks);
   Report(0, std::nullopt);
-  EXPECT_EQ(cache_.status(), CacheStatus::kMisses);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kMisses);
 }
 
 TEST_F(CacheTest, ACallWithLittleToBeFoundTellsNothing) {
   Serve(kCacheMissTokensMin - 1);
   Report(0, std::nullopt);
-  EXPECT_EQ(cache_.status(), CacheStatus::kUnknown);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kUnknown);
   EXPECT_EQ(Held(), kCacheMissTokensMin + 999);
 }
 
 TEST_F(CacheTest, AReportThatDoesNotSayWhatWasReadTellsNothing) {
   Serve(10'000);
   Report(std::nullopt, 0);
-  EXPECT_EQ(cache_.status(), CacheStatus::kUnknown);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kUnknown);
   EXPECT_EQ(Held(), 11'000);
 }
 
@@ -115,7 +115,7 @@ TEST_F(CacheTest, WhatIsMissedAndWrittenAgainIsThere) {
   for (int i = 0; i < 2; ++i) {
     Serve(10'000);
     Report(0, 11'000);
-    EXPECT_EQ(cache_.status(), CacheStatus::kMisses);
+    EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kMisses);
     EXPECT_EQ(Held(), 11'000);
     EXPECT_FALSE(cache_.Find("m")->is_missed);
   }
@@ -139,12 +139,12 @@ TEST_F(CacheTest, WhatIsMissedWouldHaveBeenMissedOfAnyPrompt) {
 
 TEST_F(CacheTest, IsAbsentAfterThreePromptsOfWhichNothingIsReadOrWritten) {
   for (int i = 0; i < 3; ++i) {
-    EXPECT_NE(cache_.status(), CacheStatus::kAbsent) << i;
+    EXPECT_NE(cache_.StatusOf("m"), CacheStatus::kAbsent) << i;
     last_ = ViewOf("m", {.written = 10'000});  // As after the last report.
     cache_.Serve(last_, kNoChange, kNoChange);
     Report(0, 0);
   }
-  EXPECT_EQ(cache_.status(), CacheStatus::kAbsent);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kAbsent);
 }
 
 TEST_F(CacheTest, AFirstPromptThatIsNotWrittenIsNotThere) {
@@ -167,11 +167,11 @@ TEST_F(CacheTest, AProviderThatDoesNotTellWhatItWritesIsBelievedOnce) {
 
 TEST_F(CacheTest, IsAbsentAfterThreeMissesInARow) {
   for (int i = 0; i < 3; ++i) {
-    EXPECT_NE(cache_.status(), CacheStatus::kAbsent) << i;
+    EXPECT_NE(cache_.StatusOf("m"), CacheStatus::kAbsent) << i;
     Serve(10'000);
     Report(0, std::nullopt);
   }
-  EXPECT_EQ(cache_.status(), CacheStatus::kAbsent);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kAbsent);
 }
 
 TEST_F(CacheTest, AHitBetweenMissesBeginsTheCountAnew) {
@@ -179,7 +179,7 @@ TEST_F(CacheTest, AHitBetweenMissesBeginsTheCountAnew) {
     Serve(10'000);
     Report(read, std::nullopt);
   }
-  EXPECT_EQ(cache_.status(), CacheStatus::kMisses);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kMisses);
 }
 
 TEST_F(CacheTest, WhatIsAbsentComesBackWhenHalfOfAPromptIsFound) {
@@ -190,18 +190,19 @@ TEST_F(CacheTest, WhatIsAbsentComesBackWhenHalfOfAPromptIsFound) {
   last_ = ViewOf("m", {.uncached = 20'000});
   cache_.Serve(last_, kNoChange, kNoChange);
   Report(9'999, std::nullopt);  // As much as a preamble may have.
-  EXPECT_EQ(cache_.status(), CacheStatus::kAbsent);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kAbsent);
   Report(10'000, std::nullopt);
-  EXPECT_EQ(cache_.status(), CacheStatus::kWorks);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kWorks);
   Serve(10'000);
   Report(0, std::nullopt);
-  EXPECT_EQ(cache_.status(), CacheStatus::kMisses) << "the count is from 0";
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kMisses)
+      << "the count is from 0";
 }
 
 TEST_F(CacheTest, AReportAboutAnotherModelIsIgnored) {
   Serve(10'000);
   Report(0, 0, "other");
-  EXPECT_EQ(cache_.status(), CacheStatus::kUnknown);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kUnknown);
   EXPECT_EQ(Held(), 11'000);
   EXPECT_EQ(cache_.Find("other"), nullptr);
 }
@@ -250,6 +251,30 @@ TEST_F(CacheTest, OfManyModelsTheOldestIsForgotten) {
   for (int i = 1; i < 9; ++i) {
     EXPECT_NE(cache_.Find(absl::StrCat("m", i)), nullptr) << i;
   }
+}
+
+TEST_F(CacheTest, AModelThatCachesNothingSaysNothingOfAnother) {
+  for (int i = 0; i < 3; ++i) {
+    Serve(10'000, "side");
+    Report(0, 9'000, "side");
+    Serve(10'000);
+    Report(10'000, 1'000);
+  }
+  EXPECT_EQ(cache_.StatusOf("side"), CacheStatus::kAbsent);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kWorks);
+}
+
+TEST_F(CacheTest, WhatWasReadAgainAfterAllIsHeld) {
+  for (int i = 0; i < 3; ++i) {
+    Serve(10'000);
+    Report(0, 9'000);
+  }
+  last_ = ViewOf("m", {.uncached = 11'000});
+  cache_.Serve(last_, kNoChange, kNoChange);
+  EXPECT_EQ(Held(), 0);
+  Report(10'000, 1'000);
+  EXPECT_EQ(cache_.StatusOf("m"), CacheStatus::kWorks);
+  EXPECT_EQ(Held(), 10'000);
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ class CallCost {
            const ModelPrices& prices, const ViewRequest& request);
 
   // Why nothing of the last view is in the cache, so that a break is free;
-  // kNone if something is, or may be, or the provider caches nothing anyway.
+  // kNone if something is, or may be. Also kCacheCold if nothing ever was: the
+  // last prompt was too short, or the provider caches nothing.
   BreakReason cold_reason() const { return cold_reason_; }
 
   // When the life of what the call leaves in the cache begins.

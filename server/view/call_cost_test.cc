@@ -89,7 +89,7 @@ TEST_F(CallCostTest, AProviderThatIsSeenToCacheNothingCostsTheInput) {
                .reasoning = std::nullopt});
     s_.Ask(100);
   }
-  ASSERT_EQ(s_.session().cache().status(), CacheStatus::kAbsent);
+  ASSERT_EQ(s_.session().cache().StatusOf(s_.model), CacheStatus::kAbsent);
   const CallCost cost = Cost();
   EXPECT_EQ(cost.RatesOf(11'000),
             (TokenRates{.input = 10, .write = 10, .read = 10, .output = 50}));

@@ -86,8 +86,9 @@ struct Observation {
   PicoUsd rent_base = 0;
   // The same before the call that it came for.
   PicoUsd come_rent_base = 0;
-  // The next observation with the same content from the same tool, and the next
-  // successful one of an equal call; kNone until there is one.
+  // The next observation with the same content from the same tool, and if it is
+  // no error, the next one of an equal call that is none; kNone until there is
+  // one.
   std::size_t next_identical = kNone;
   std::size_t next_equal_call = kNone;
 

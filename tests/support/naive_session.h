@@ -117,7 +117,7 @@ class NaiveSession {
   // What a model's cache holds, by all that was served and reported.
   struct Held {
     bool is_known = false;   // Whether the model was ever called.
-    bool is_absent = false;  // Whether nothing is cached for any model.
+    bool is_absent = false;  // Whether nothing is cached.
     bool is_missed = false;
     TimeMicros time = 0;
     std::string preamble_digest;

@@ -70,6 +70,7 @@ NaiveSession::Held NaiveSession::HeldFor(const std::string& model) const {
     const auto& report = std::get<UsageReported>(event);
     const std::optional<std::int64_t> read = report.usage.cache_read;
     if (last == nullptr || report.model != last->model || !read) continue;
+    if (report.model != model) continue;
     const bool is_unwritten = report.usage.cache_write == 0;
     const std::int64_t sent = SentToCache(last->view_call);
     bool is_lost = is_unwritten && sent >= kCacheMissTokensMin;
@@ -79,6 +80,7 @@ NaiveSession::Held NaiveSession::HeldFor(const std::string& model) const {
       if (*read >= last->view_call.total() / 2) {
         held.is_absent = false;
         misses = 0;
+        held.view = held.raw = held.every_turn = *read;
       }
     } else if (expected >= kCacheMissTokensMin) {
       const std::int64_t lacking = expected - *read;
@@ -88,7 +90,7 @@ NaiveSession::Held NaiveSession::HeldFor(const std::string& model) const {
       held.is_absent = misses >= kCacheMissesMax;
       is_lost |= misses > 1 && report.usage.cache_write.value_or(0) <= 0;
     }
-    if (is_lost && last->model == model && *read < held.view) {
+    if (is_lost && *read < held.view) {
       held.view = *read;
       held.raw = std::min(held.raw, *read);
       held.every_turn = std::min(held.every_turn, *read);
