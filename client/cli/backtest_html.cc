@@ -374,10 +374,10 @@ std::string PrefillChart(const SessionOutcome& session) {
 std::vector<const SessionOutcome*> InDetail(const Sessions& sessions) {
   std::vector<const SessionOutcome*> chosen;
   for (const SessionOutcome& session : sessions) chosen.push_back(&session);
-  std::stable_sort(chosen.begin(), chosen.end(),
-                   [](const SessionOutcome* a, const SessionOutcome* b) {
-                     return a->raw_cost > b->raw_cost;
-                   });
+  std::sort(chosen.begin(), chosen.end(),
+            [](const SessionOutcome* a, const SessionOutcome* b) {
+              return std::pair(b->raw_cost, a) < std::pair(a->raw_cost, b);
+            });
   if (chosen.size() > kSessionsInDetail) chosen.resize(kSessionsInDetail);
   std::sort(chosen.begin(), chosen.end());
   return chosen;

@@ -49,10 +49,11 @@ PriceBook::PriceBook(TimeMicros as_of, std::vector<PricedModel> models,
       models_(std::move(models)),
       unknown_(std::move(unknown)),
       families_(std::move(families)) {
-  std::stable_sort(models_.begin(), models_.end(),
-                   [](const PricedModel& a, const PricedModel& b) {
-                     return a.model.size() > b.model.size();
-                   });
+  std::sort(models_.begin(), models_.end(),
+            [](const PricedModel& a, const PricedModel& b) {
+              return std::pair(b.model.size(), absl::string_view(a.model)) <
+                     std::pair(a.model.size(), absl::string_view(b.model));
+            });
 }
 
 const PricedModel* PriceBook::Find(absl::string_view model) const {

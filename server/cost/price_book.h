@@ -72,7 +72,7 @@ class PriceBook {
   // the earlier of both days.
   TimeMicros as_of() const { return as_of_; }
 
-  // All entries, the longest names first, then in the order of the file.
+  // All entries, the longest names first, then by name.
   std::span<const PricedModel> models() const { return models_; }
   const PricedModel& unknown() const { return unknown_; }
   const std::map<std::string, PriceFamily>& families() const {

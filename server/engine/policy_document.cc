@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -68,10 +69,10 @@ std::shared_ptr<const PolicyDocument> PolicyDocument::Read(
     file->tenant.clear();
     policies = CompilePolicies(*file, fallback, found);
   }
-  std::stable_sort(
-      found.begin(), found.end(), [](const Problem& a, const Problem& b) {
-        return std::pair(a.line, a.column) < std::pair(b.line, b.column);
-      });
+  std::sort(found.begin(), found.end(), [](const Problem& a, const Problem& b) {
+    return std::tie(a.line, a.column, a.path, a.what) <
+           std::tie(b.line, b.column, b.path, b.what);
+  });
   problems.insert(problems.end(), found.begin(), found.end());
   if (!found.empty() || !policies.has_value()) return nullptr;
   return std::shared_ptr<const PolicyDocument>(new PolicyDocument(

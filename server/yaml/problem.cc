@@ -51,11 +51,12 @@ std::string Describe(std::span<const Problem> problems) {
   std::vector<const Problem*> sorted;
   sorted.reserve(problems.size());
   for (const Problem& problem : problems) sorted.push_back(&problem);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Problem* a, const Problem* b) {
-                     return std::tie(a->file, a->line, a->column) <
-                            std::tie(b->file, b->line, b->column);
-                   });
+  // Of one place, in the order in which they were found.
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Problem* a, const Problem* b) {
+              return std::tie(a->file, a->line, a->column, a) <
+                     std::tie(b->file, b->line, b->column, b);
+            });
   constexpr std::size_t kMost = kProblemsMax;
   std::string out;
   for (std::size_t i = 0; i < std::min(sorted.size(), kMost); ++i) {
