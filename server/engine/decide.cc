@@ -210,7 +210,9 @@ absl::StatusOr<BuiltView> Decide(const BuildViewRequest& request,
       session, session.last_decision(), session.view_before_count(),
       FrontierOf(session, policy, prices), prices.cache_tokens_min);
   const ViewServed& decided = built.view.decision;
-  built.saved_tokens = session.SavingOf(decided.masks);
+  if (decided.break_reason != BreakReason::kNone) {
+    built.saved_tokens = session.ledger().break_entries.back().saved_tokens;
+  }
   built.over_window_tokens = std::max<std::int64_t>(
       0, decided.view_call.total() - PromptTokensMax(policy, prices));
   built.masked_count = session.ledger().mask_count;
@@ -226,7 +228,7 @@ absl::StatusOr<BuiltView> Decide(const BuildViewRequest& request,
   }
   built.needs_drop_block = policy.thinking == ThinkingRule::kDropBlock &&
                            prices.reasoning_prefix_bound &&
-                           session.stale_from().has_value();
+                           session.ShowsStaleReasoning();
   return built;
 }
 

@@ -68,8 +68,7 @@ std::int64_t CallCost::PromptTokens(std::int64_t message_tokens) const {
 
 TokenRates CallCost::RatesOf(std::int64_t prompt_tokens) const {
   TokenRates rates = RatesFor(prices_, prompt_tokens, is_long_life_);
-  if (session_.cache().StatusOf(request_.model) == CacheStatus::kAbsent ||
-      prompt_tokens < prices_.cache_tokens_min) {
+  if (session_.cache().StatusOf(request_.model) == CacheStatus::kAbsent) {
     rates.read = rates.input;
     rates.write = rates.input;
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "server/model/money.h"
@@ -120,7 +121,7 @@ std::vector<std::size_t> Eligible::EarlyCopies(bool is_forced) const {
     return (is_shown && !there.goes) || there.*by;
   };
   std::vector<std::size_t> indexes;
-  const std::vector<std::size_t>& candidates = session_.copied();
+  const std::set<std::size_t>& candidates = session_.copied();
   for (auto at = candidates.rbegin(); at != candidates.rend(); ++at) {
     if (*at < old_count_) break;
     const Observation& observation = all[*at];

@@ -139,6 +139,8 @@ void Session::Apply(const ViewServed& record) {
   const std::int64_t view_change = ViewChange(record);
   const std::int64_t every_turn_change = EveryTurnChange(record);
   const PicoUsd read_price_sum = read_price_sum_;
+  const std::int64_t stripped_tokens =
+      record.strip_from.has_value() ? StripSaving(*record.strip_from) : 0;
   if (last_view_.has_value() && last_view_->model != record.model) {
     anchor_.BreakSamples();
   }
@@ -163,7 +165,7 @@ void Session::Apply(const ViewServed& record) {
     Render(change);
   }
   if (record.break_reason != BreakReason::kNone) {
-    NoteBreak(record, read_price_sum);
+    NoteBreak(record, read_price_sum, stripped_tokens);
   }
   cache_.Serve(record, view_change, every_turn_change);
   if (record.is_new_call) every_turn_saving_ = record.every_turn_saving;
@@ -175,7 +177,8 @@ void Session::Apply(const ViewServed& record) {
   ++version_;
 }
 
-void Session::NoteBreak(const ViewServed& record, PicoUsd read_price_sum) {
+void Session::NoteBreak(const ViewServed& record, PicoUsd read_price_sum,
+                        std::int64_t stripped_tokens) {
   ++ledger_.breaks.at(static_cast<std::size_t>(record.break_reason));
   std::deque<BreakEntry>& entries = ledger_.break_entries;
   if (entries.size() == kBreakEntriesMax) entries.pop_front();
@@ -187,7 +190,9 @@ void Session::NoteBreak(const ViewServed& record, PicoUsd read_price_sum) {
        .price = record.break_price,
        .rent = record.break_rent,
        .mask_count = static_cast<std::int64_t>(record.masks.size()),
-       .saved_tokens = SavingOf(record.masks),
+       .saved_tokens = Scaled(
+           SavingOf(record.masks) + stripped_tokens,
+           record.token_scale_ppm == 0 ? kScaleOne : record.token_scale_ppm),
        .read_price_sum = read_price_sum});
 }
 
@@ -346,7 +351,7 @@ void Session::AdvanceEligible(const ViewServed& view) {
     const Call& call = calls_[observation.call];
     const bool is_large = observation.result.maskable &&
                           observation.result.token_count >= kMaskableTokensMin;
-    if (!observation.is_dropped &&
+    if (!observation.is_dropped && !observation.placeholder.has_value() &&
         (is_large || observation.result.is_error ||
          call.call.token_count >= kMaskableTokensMin)) {
       candidates_.push_back(i);

@@ -47,6 +47,8 @@ struct Call {
   std::int64_t observation_count = 0;
   // Tokens before it, as in Observation.
   std::int64_t view_tokens_before = 0;
+  // Of its tool and its arguments: calls that are equal have equal ones.
+  std::size_t arguments_hash = 0;
 
   // The JSON value that stands in place of its arguments, if any does.
   std::optional<std::string> arguments;
@@ -154,6 +156,7 @@ struct BreakEntry {
   PicoUsd price = 0;
   PicoUsd rent = 0;
   std::int64_t mask_count = 0;
+  // Of the provider's, what was stripped included.
   std::int64_t saved_tokens = 0;
   // The sum of read prices before the call that it was made for: what it has
   // saved so far is its tokens times what was added since.
@@ -285,7 +288,7 @@ class Session {
   // it is the same report again.
   bool IsReported(const Usage& usage) const { return last_usage_ == usage; }
   // Observations that have a later copy, or an equal call, in order.
-  const std::vector<std::size_t>& copied() const { return copied_; }
+  const std::set<std::size_t>& copied() const { return copied_; }
   // What its providers' caches hold of it.
   const Cache& cache() const { return cache_; }
   // What its provider will count for messages of `message_tokens` by estimate
@@ -319,6 +322,8 @@ class Session {
   // be left out. A model that binds reasoning refuses such a view, unless it is
   // told to drop it.
   std::optional<std::int64_t> stale_from() const { return stale_from_; }
+  // Whether the view shows any reasoning that is stale.
+  bool ShowsStaleReasoning() const;
   // Whether the last turn made calls that the model has not gone on from, and
   // has reasoning that no change made stale: a change now would take it from
   // the model while it needs it.
@@ -351,7 +356,10 @@ class Session {
   // its tool if it has none, the first one open of the latest turn with any; or
   // the last one, which then has two results.
   std::size_t FindCall(const ParsedResult& result) const;
-  void AddCalls(std::vector<ParsedCall> calls);
+  // The message `sequence`: `message` if it is only being appended.
+  absl::string_view TextAt(std::int64_t sequence,
+                           absl::string_view message) const;
+  void AddCalls(std::vector<ParsedCall> calls, absl::string_view message);
   void AddObservations(std::vector<ParsedResult> results);
   void AddReasoning(std::vector<ParsedReasoning> reasoning);
   // Among the reasoning, the first from the message `sequence` on.
@@ -382,7 +390,8 @@ class Session {
   // or of one in which everything is masked in every turn.
   std::int64_t ViewChange(const ViewServed& record) const;
   std::int64_t EveryTurnChange(const ViewServed& record) const;
-  void NoteBreak(const ViewServed& record, PicoUsd read_price_sum);
+  void NoteBreak(const ViewServed& record, PicoUsd read_price_sum,
+                 std::int64_t stripped_tokens);
   // Adds what was reported of the last view to the ledger.
   void Compare(std::int64_t reported);
   // Sets what the caches hold of the last view to what is known of it now.
@@ -426,9 +435,10 @@ class Session {
   std::int64_t eligible_count_ = 0;
   std::vector<std::size_t> candidates_;
   // By tool and content, and by tool and arguments: the last observation.
-  std::unordered_map<std::string, std::size_t> last_of_content_;
-  std::unordered_map<std::string, std::size_t> last_of_call_;
-  std::vector<std::size_t> copied_;
+  // By hashes, which differ from process to process and decide nothing alone.
+  std::unordered_map<std::size_t, std::size_t> last_of_content_;
+  std::unordered_map<std::size_t, std::size_t> last_of_call_;
+  std::set<std::size_t> copied_;
   Cache cache_;
   SessionAnchor anchor_;
   std::int64_t every_turn_saving_ = 0;

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <iterator>
 #include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -62,16 +62,6 @@ std::vector<std::string> KeysOf(const ParsedResult& result) {
 
 absl::string_view Part(absl::string_view message, ByteSpan span) {
   return message.substr(span.offset, span.size);
-}
-
-// Differs, as good as surely, when the tool or a part does.
-std::string KeyOf(absl::string_view tool,
-                  std::initializer_list<absl::string_view> parts) {
-  std::string key = Digest::Of(tool).ToHex();
-  for (const absl::string_view part : parts) {
-    key += Digest::Of(part).ToHex();
-  }
-  return Digest::Of(key).ToHex();
 }
 
 // `status` of the message at `index` of an append.
@@ -162,7 +152,7 @@ void Session::Append(const MessageAppended& record, ParsedMessage parsed) {
       ++ledger_.copied_placeholder_count;
     }
   }
-  AddCalls(std::move(parsed.calls));
+  AddCalls(std::move(parsed.calls), *record.message);
   const std::size_t first = observations_.size();
   AddObservations(std::move(parsed.results));
   for (std::size_t i = first; i < observations_.size(); ++i) {
@@ -183,7 +173,14 @@ void Session::Append(const MessageAppended& record, ParsedMessage parsed) {
   ++version_;
 }
 
-void Session::AddCalls(std::vector<ParsedCall> calls) {
+absl::string_view Session::TextAt(std::int64_t sequence,
+                                  absl::string_view message) const {
+  if (sequence == message_count()) return message;
+  return *messages_[static_cast<std::size_t>(sequence)].raw;
+}
+
+void Session::AddCalls(std::vector<ParsedCall> calls,
+                       absl::string_view message) {
   for (ParsedCall& parsed : calls) {
     for (std::string& key : KeysOf(parsed)) {
       CallList& list = calls_of_key_[std::move(key)];
@@ -194,6 +191,8 @@ void Session::AddCalls(std::vector<ParsedCall> calls) {
     call.sequence = message_count();
     call.turn = turn_count_;
     call.view_tokens_before = view_tokens_ + parsed.tokens_before;
+    call.arguments_hash =
+        absl::HashOf(parsed.tool, Part(message, parsed.arguments));
     call.call = std::move(parsed);
     calls_.push_back(std::move(call));
     ++batches_.back().open_call_count;
@@ -254,35 +253,43 @@ void Session::AddObservations(std::vector<ParsedResult> results) {
 }
 
 void Session::LinkCopies(std::size_t index, absl::string_view message) {
-  const auto link = [&](std::string key, auto& last_of, auto member) {
-    const auto [entry, is_new] = last_of.try_emplace(std::move(key), index);
+  const auto content = [&](std::size_t i) {
+    const Observation& observation = observations_[i];
+    const absl::string_view text = TextAt(observation.sequence, message);
+    return std::pair(Part(text, observation.result.content),
+                     Part(text, observation.result.attachments));
+  };
+  const auto has_content = [&](std::size_t a, std::size_t b) {
+    return content(a) == content(b);
+  };
+  const auto has_call = [&](std::size_t a, std::size_t b) {
+    if (observations_[a].call == observations_[b].call) return true;
+    const Call& one = calls_[observations_[a].call];
+    const Call& other = calls_[observations_[b].call];
+    return Part(TextAt(one.sequence, message), one.call.arguments) ==
+           Part(TextAt(other.sequence, message), other.call.arguments);
+  };
+  const auto link = [&](std::size_t hash, auto is_equal, auto& last_of,
+                        auto member) {
+    const auto [entry, is_new] = last_of.try_emplace(hash, index);
     if (is_new) return;
     Observation& earlier = observations_[entry->second];
-    const bool is_first =
-        earlier.next_identical == kNone && earlier.next_equal_call == kNone;
-    earlier.*member = index;
-    if (is_first) {
-      copied_.insert(std::ranges::upper_bound(copied_, entry->second),
-                     entry->second);
+    // Two with one hash by chance are told apart, and the later one is kept.
+    if (earlier.tool == observations_[index].tool &&
+        is_equal(entry->second, index)) {
+      earlier.*member = index;
+      copied_.insert(entry->second);
     }
     entry->second = index;
   };
   const Observation& observation = observations_[index];
-  const ParsedResult& result = observation.result;
-  if (result.token_count >= kMaskableTokensMin) {
-    link(KeyOf(observation.tool, {Part(message, result.content),
-                                  Part(message, result.attachments)}),
+  if (observation.result.token_count >= kMaskableTokensMin) {
+    link(absl::HashOf(observation.tool, content(index)), has_content,
          last_of_content_, &Observation::next_identical);
   }
-  if (result.is_error) return;
-  const Call& call = calls_[observation.call];
-  const absl::string_view call_message =
-      call.sequence == message_count()
-          ? message
-          : absl::string_view(
-                *messages_[static_cast<std::size_t>(call.sequence)].raw);
-  link(KeyOf(observation.tool, {Part(call_message, call.call.arguments)}),
-       last_of_call_, &Observation::next_equal_call);
+  if (observation.result.is_error) return;
+  link(calls_[observation.call].arguments_hash, has_call, last_of_call_,
+       &Observation::next_equal_call);
 }
 
 void Session::AddReasoning(std::vector<ParsedReasoning> reasoning) {

@@ -44,6 +44,12 @@ std::int64_t Session::LostReasoning(std::int64_t sequence) const {
   return valid_reasoning_tokens_ - reasoning_[i].valid_tokens_before;
 }
 
+bool Session::ShowsStaleReasoning() const {
+  return std::ranges::any_of(reasoning_, [](const Reasoning& reasoning) {
+    return reasoning.is_stale && !reasoning.is_stripped;
+  });
+}
+
 bool Session::IsMidTurn() const {
   return !reasoning_.empty() && !reasoning_.back().is_stale &&
          reasoning_.back().turn == turn_count_ && !calls_.empty() &&
