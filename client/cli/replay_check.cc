@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,8 @@
 #include "server/base/digest.h"
 #include "server/base/time.h"
 #include "server/cost/price_book.h"
+#include "server/cost/prices.h"
+#include "server/formats/edit.h"
 #include "server/formats/format.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
@@ -55,6 +58,29 @@ std::string WithoutContents(absl::string_view message,
   return Splice(message, cuts);
 }
 
+// Every element of `message` that is reasoning.
+std::vector<std::string> ReasoningOf(const std::string& message,
+                                     const ParsedMessage& parsed) {
+  std::vector<std::string> elements;
+  for (const ParsedReasoning& reasoning : parsed.reasoning) {
+    elements.push_back(
+        message.substr(reasoning.element.offset, reasoning.element.size));
+  }
+  return elements;
+}
+
+// `message` without the reasoning that may be left out; "" if nothing is left.
+std::string WithoutReasoning(const std::string& message,
+                             const ParsedMessage& parsed) {
+  std::vector<ByteSpan> removed;
+  for (const ParsedReasoning& reasoning : parsed.reasoning) {
+    if (reasoning.is_removable) removed.push_back(reasoning.element);
+  }
+  if (removed.empty()) return message;
+  if (static_cast<std::int64_t>(removed.size()) == parsed.part_count) return "";
+  return Splice(message, RemoveElements(message, removed));
+}
+
 }  // namespace
 
 void ReplayCheck::NoteLoss(std::int64_t sequence) {
@@ -65,21 +91,19 @@ void ReplayCheck::NoteLoss(std::int64_t sequence) {
 CallTokens ReplayCheck::Add(const std::vector<std::string>& history,
                             v1::BuildViewResponse view, TimeMicros now,
                             const std::string& model) {
-  for (const v1::MaskedObservation& mask : view.report().break_().masks()) {
+  const v1::Break& broken = view.report().break_();
+  for (const v1::MaskedObservation& mask : broken.masks()) {
     calls_edited_ |= mask.is_dropped() || !mask.arguments().empty();
   }
-  if (calls_edited_) {
-    // Nothing to compare message by message.
-  } else if (view.messages_size() != static_cast<int>(history.size())) {
-    valid_.push_back(absl::StrCat("view ", view_count_, " has ",
-                                  view.messages_size(), " messages of ",
-                                  history.size()));
-  } else {
-    for (std::size_t i = 0; i < history.size(); ++i) {
-      CheckMessage(i, history[i], view.messages(static_cast<int>(i)));
+  if (broken.has_stripped_from()) {
+    messages_edited_ = true;
+    stripped_.resize(history.size());
+    for (auto i = static_cast<std::size_t>(broken.stripped_from());
+         i < history.size(); ++i) {
+      stripped_[i] = true;
     }
   }
-  CheckPrefix(view);
+  CheckPrefix(view, CheckMessages(history, view));
   CheckDigests(view);
 
   CallTokens tokens;
@@ -87,25 +111,91 @@ CallTokens ReplayCheck::Add(const std::vector<std::string>& history,
   for (const std::string& message : view.messages()) {
     total += TokensOf(message);
   }
-  const bool warm =
-      view_count_ > 0 && model == last_model_ &&
-      now - last_time_ <=
-          BuiltInPrices().Of(model, now).cache_ttl_seconds * kMicrosPerSecond;
-  tokens.read = warm ? ReadTokens(view) : 0;
-  tokens.written = total - tokens.read;
-  const v1::CallTokens& expected = view.report().view_call();
-  if (!calls_edited_ && (tokens.read != expected.read() ||
-                         tokens.written != expected.written())) {
-    estimates_.push_back(absl::StrCat(
-        "view ", view_count_, ": of ", total, " tokens the cache holds ",
-        tokens.read, ", and the server expected ", expected.read(), " of ",
-        expected.read() + expected.written()));
+  const ModelPrices& prices = BuiltInPrices().Of(model, now);
+  const TokenRates rates = RatesFor(prices, total, /*is_long_life=*/false);
+  const bool is_warm =
+      last_is_cached_ && model == last_model_ &&
+      now - last_time_ <= prices.cache_ttl_seconds * kMicrosPerSecond;
+  last_is_cached_ = rates.read != rates.input || rates.write != rates.input;
+  if (last_is_cached_) {
+    tokens.read = is_warm ? ReadTokens(view) : 0;
+    tokens.written = total - tokens.read;
+  } else {
+    tokens.uncached = total;
+  }
+  const v1::CallTokens& call = view.report().view_call();
+  const CallTokens expected = {.read = call.read(),
+                               .written = call.written(),
+                               .uncached = call.uncached()};
+  if (!calls_edited_ && tokens != expected) {
+    estimates_.push_back(absl::StrCat("view ", view_count_, ": of ", total,
+                                      " tokens the cache holds ", tokens.read,
+                                      ", and the server expected ",
+                                      expected.read, " of ", expected.total()));
   }
   ++view_count_;
   last_ = std::move(view);
   last_time_ = now;
   last_model_ = model;
   return tokens;
+}
+
+std::vector<std::size_t> ReplayCheck::CheckMessages(
+    const std::vector<std::string>& history,
+    const v1::BuildViewResponse& view) {
+  const FormatAdapter& adapter = AdapterFor(format_);
+  // What the view may show: messages with what they have left, and reasoning.
+  std::vector<std::size_t> left;
+  std::vector<std::string> texts;
+  std::map<std::string, std::int64_t> reasoning;
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    std::string text = history[i];
+    if (messages_edited_) {
+      const absl::StatusOr<ParsedMessage> parsed =
+          adapter.Parse(text, counter_);
+      if (!parsed.ok()) continue;
+      if (i < stripped_.size() && stripped_[i]) {
+        text = WithoutReasoning(text, *parsed);
+      }
+      if (text.empty()) continue;
+      const absl::StatusOr<ParsedMessage> rest = adapter.Parse(text, counter_);
+      if (!rest.ok()) continue;
+      for (const std::string& element : ReasoningOf(text, *rest)) {
+        ++reasoning[element];
+      }
+    }
+    left.push_back(i);
+    texts.push_back(std::move(text));
+  }
+  if (messages_edited_ && ShowsMore(view, std::move(reasoning))) return left;
+  // Which messages are left, and what of them, is then for the server to say.
+  if (calls_edited_) return left;
+  if (view.messages_size() != static_cast<int>(left.size())) {
+    valid_.push_back(absl::StrCat("view ", view_count_, " has ",
+                                  view.messages_size(), " messages of ",
+                                  left.size()));
+    return left;
+  }
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    CheckMessage(left[i], texts[i], view.messages(static_cast<int>(i)));
+  }
+  return left;
+}
+
+bool ReplayCheck::ShowsMore(const v1::BuildViewResponse& view,
+                            std::map<std::string, std::int64_t> reasoning) {
+  for (int i = 0; i < view.messages_size(); ++i) {
+    const absl::StatusOr<ParsedMessage> parsed =
+        AdapterFor(format_).Parse(view.messages(i), counter_);
+    if (!parsed.ok()) continue;
+    for (const std::string& element : ReasoningOf(view.messages(i), *parsed)) {
+      if (--reasoning[element] >= 0) continue;
+      valid_.push_back(absl::StrCat("view ", view_count_, ": message ", i,
+                                    " shows reasoning that was left out"));
+      return true;
+    }
+  }
+  return false;
 }
 
 void ReplayCheck::CheckMessage(std::size_t index, const std::string& appended,
@@ -123,7 +213,8 @@ void ReplayCheck::CheckMessage(std::size_t index, const std::string& appended,
   }
 }
 
-void ReplayCheck::CheckPrefix(const v1::BuildViewResponse& view) {
+void ReplayCheck::CheckPrefix(const v1::BuildViewResponse& view,
+                              const std::vector<std::size_t>& left) {
   // How many messages are the same as before, whatever the server says.
   int same = 0;
   while (same < last_.messages_size() && same < view.messages_size() &&
@@ -134,9 +225,12 @@ void ReplayCheck::CheckPrefix(const v1::BuildViewResponse& view) {
   // What a break masks may have been appended since the view before it.
   std::int64_t promised = last_.messages_size();
   if (is_break) {
-    promised = std::min(promised, calls_edited_
-                                      ? view.report().stable().message_count()
-                                      : view.report().break_().sequence());
+    const auto sequence =
+        static_cast<std::size_t>(view.report().break_().sequence());
+    promised = std::min<std::int64_t>(
+        promised, calls_edited_ ? view.report().stable().message_count()
+                                : std::ranges::lower_bound(left, sequence) -
+                                      left.begin());
   }
   if (same < promised || (is_break && same != promised)) {
     prefix_stable_.push_back(

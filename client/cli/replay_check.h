@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -39,9 +40,11 @@ class ReplayCheck {
   // to the message that its break names (prefix-stable); the digests are those
   // of the bytes.
   //
-  // From a break on that drops calls or masks their arguments only the last two
-  // are: which messages are left out, and what stands in them, is then for the
-  // server to say. calls_edited() says so.
+  // Where a break leaves out reasoning, the messages are compared without it,
+  // and none of it may come back. From a break on that drops calls or masks
+  // their arguments only this, the prefix and the digests are checked: which
+  // messages are left out, and what stands in them, is then for the server to
+  // say. calls_edited() says so.
   CallTokens Add(const std::vector<std::string>& history,
                  v1::BuildViewResponse view, TimeMicros now,
                  const std::string& model);
@@ -62,9 +65,19 @@ class ReplayCheck {
   const std::vector<std::string>& estimates() const { return estimates_; }
 
  private:
+  // Returns the messages that are left of `history` where only reasoning is
+  // left out.
+  std::vector<std::size_t> CheckMessages(
+      const std::vector<std::string>& history,
+      const v1::BuildViewResponse& view);
+  // Whether, and where, `view` has other reasoning than `reasoning`, of each
+  // element so many.
+  bool ShowsMore(const v1::BuildViewResponse& view,
+                 std::map<std::string, std::int64_t> reasoning);
   void CheckMessage(std::size_t index, const std::string& appended,
                     const std::string& shown);
-  void CheckPrefix(const v1::BuildViewResponse& view);
+  void CheckPrefix(const v1::BuildViewResponse& view,
+                   const std::vector<std::size_t>& left);
   void CheckDigests(const v1::BuildViewResponse& view);
   std::int64_t TokensOf(const std::string& message) const;
   bool HasImage(const v1::BuildViewResponse& view) const;
@@ -75,8 +88,12 @@ class ReplayCheck {
   const TokenCounter& counter_;
 
   bool calls_edited_ = false;
+  // Whether reasoning was left out, and of which messages of the history.
+  bool messages_edited_ = false;
+  std::vector<bool> stripped_;
   std::int64_t view_count_ = 0;
   v1::BuildViewResponse last_;
+  bool last_is_cached_ = false;
   TimeMicros last_time_ = 0;
   std::string last_model_;
 

@@ -211,6 +211,93 @@ TEST_F(ReplayCheckTest, AMessageThatIsNoneIsFound) {
   ExpectInvalid("message 2 differs in more than results");
 }
 
+// --- reasoning that is left out ---------------------------------------------
+
+std::string Thinking(absl::string_view text) {
+  return absl::StrCat(R"({"type":"thinking","thinking":")", text,
+                      R"(","signature":"s"})");
+}
+
+std::string ThinkingCall(const std::string& thinking, absl::string_view id) {
+  return absl::StrCat(R"({"role":"assistant","content":[)", thinking,
+                      thinking.empty() ? "" : ",",
+                      R"({"type":"tool_use","id":")", id,
+                      R"(","name":"run","input":{}}]})");
+}
+
+class ReplayCheckReasoningTest : public ReplayCheckTest {
+ protected:
+  // A view that masks the first result and leaves out the reasoning behind it
+  // was answered.
+  ReplayCheckReasoningTest() {
+    history_ = {Text("user", "task"), ThinkingCall(Thinking("one"), "a"),
+                Result("a", "A"), ThinkingCall(Thinking("two"), "b"),
+                Result("b", "B")};
+    Add(history_, View(history_, 0));
+    shown_ = history_;
+    shown_[2] = Result("a", "[masked]");
+    shown_[3] = ThinkingCall("", "b");
+    v1::BuildViewResponse view = WithBreak(View(shown_, 2), 2);
+    view.mutable_report()->mutable_break_()->set_stripped_from(3);
+    Add(history_, view);
+  }
+
+  Messages history_;
+  Messages shown_;
+};
+
+TEST_F(ReplayCheckReasoningTest, StaysLeftOutAndWhatComesLaterIsShown) {
+  for (Messages* messages : {&history_, &shown_}) {
+    messages->push_back(ThinkingCall(Thinking("three"), "c"));
+    messages->push_back(Result("c", "C"));
+  }
+  Add(history_, View(shown_, 5));
+  ExpectNoComplaint();
+}
+
+TEST_F(ReplayCheckReasoningTest, ThatComesBackIsFound) {
+  shown_[3] = history_[3];
+  Add(history_, WithBreak(View(shown_, 3), 3));
+  ExpectInvalid("view 2: message 3 shows reasoning that was left out");
+}
+
+TEST_F(ReplayCheckReasoningTest, ThatComesBackIsFoundWhereCallsAreEdited) {
+  shown_[3] = history_[3];
+  v1::BuildViewResponse view = WithBreak(View(shown_, 3), 3);
+  view.mutable_report()->mutable_break_()->add_masks()->set_is_dropped(true);
+  Add(history_, view);
+  ExpectInvalid("view 2: message 3 shows reasoning that was left out");
+}
+
+TEST_F(ReplayCheckReasoningTest, ThatIsLeftOutWithoutAWordIsFound) {
+  shown_[1] = ThinkingCall("", "a");
+  Add(history_, WithBreak(View(shown_, 1), 1));
+  ExpectInvalid("message 1 has other bytes around its results");
+}
+
+TEST_F(ReplayCheckReasoningTest, AMessageOfNothingElseGoes) {
+  history_.push_back(absl::StrCat(R"({"role":"assistant","content":[)",
+                                  Thinking("three"), "]}"));
+  history_.push_back(Text("user", "and?"));
+  shown_.push_back(history_[5]);
+  shown_.push_back(history_[6]);
+  Add(history_, View(shown_, 5));
+  shown_[4] = Result("b", "[masked]");
+  shown_.erase(shown_.begin() + 5);
+  v1::BuildViewResponse view = WithBreak(View(shown_, 4), 4);
+  view.mutable_report()->mutable_break_()->set_stripped_from(5);
+  Add(history_, view);
+  // A break behind it counts the messages that are left.
+  history_.push_back(Call("c"));
+  history_.push_back(Result("c", "C"));
+  shown_.push_back(history_[7]);
+  shown_.push_back(history_[8]);
+  Add(history_, View(shown_, 6));
+  shown_[7] = Result("c", "[masked]");
+  Add(history_, WithBreak(View(shown_, 7), 8));
+  ExpectNoComplaint();
+}
+
 // --- prefix-stable ---------------------------------------------------------
 
 TEST_F(ReplayCheckTest, ADepartureWithoutABreakIsFound) {

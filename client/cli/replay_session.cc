@@ -143,7 +143,8 @@ absl::Status ReplaySession::BuildView(const TranscriptMessage& answer) {
   const ModelPrices& prices = BuiltInPrices().Of(model_, now_);
   ReplayCall call;
   call.message_count = response.messages_size();
-  call.raw_tokens = report.raw_call().read() + report.raw_call().written();
+  call.raw_tokens = report.raw_call().read() + report.raw_call().written() +
+                    report.raw_call().uncached();
   call.break_reason = static_cast<BreakReason>(report.break_().reason());
   call.masked_count = report.masked_count();
   call.digest = report.whole().digest();

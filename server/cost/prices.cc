@@ -36,8 +36,10 @@ TokenRates RatesFor(const ModelPrices& prices, std::int64_t prompt_tokens,
 PicoUsd InputCost(const ModelPrices& prices, const CallTokens& tokens,
                   bool is_long_life) {
   const TokenRates rates = RatesFor(prices, tokens.total(), is_long_life);
-  return SaturatingAdd(SaturatingMultiply(tokens.read, rates.read),
-                       SaturatingMultiply(tokens.written, rates.write));
+  return SaturatingAdd(
+      SaturatingAdd(SaturatingMultiply(tokens.read, rates.read),
+                    SaturatingMultiply(tokens.written, rates.write)),
+      SaturatingMultiply(tokens.uncached, rates.input));
 }
 
 }  // namespace clerestory

@@ -59,13 +59,15 @@ TEST(RatesForTest, AShortPromptPaysInputForEverything) {
   EXPECT_EQ(RatesFor(prices, 100, false), (TokenRates{10, 12, 1, 50}));
 }
 
-TEST(InputCostTest, IsThatOfWhatIsReadAndOfWhatIsWritten) {
+TEST(InputCostTest, IsThatOfWhatIsReadWrittenAndNeither) {
   const ModelPrices prices = Tiered();
   EXPECT_EQ(InputCost(prices, {}), 0);
   EXPECT_EQ(InputCost(prices, {.read = 700, .written = 300}),
             700 * 1 + 300 * 12);
   EXPECT_EQ(InputCost(prices, {.read = 700, .written = 300}, true),
             700 * 1 + 300 * 20);
+  EXPECT_EQ(InputCost(prices, {.read = 700, .written = 200, .uncached = 100}),
+            700 * 1 + 200 * 12 + 100 * 10);
 }
 
 // One token more makes all of them dearer.

@@ -220,6 +220,7 @@ absl::StatusOr<BuiltView> Decide(const BuildViewRequest& request,
   built.policy_name = std::string(applied.name);
   built.policy_digest = std::string(applied.digest);
   built.is_control = applied.is_control;
+  built.model = model;
   built.is_model_known = rules.prices.IsKnown(model);
   built.cache_status = session.cache().StatusOf(model);
   if (policy.mode == Mode::kDelegate &&

@@ -57,6 +57,9 @@ struct BuiltView {
   std::string policy_name;
   std::string policy_digest;
   bool is_control = false;
+  // The model that is about to be called. That of `view.decision` may be
+  // another where that was made for the same call before.
+  std::string model;
   bool is_model_known = true;
   CacheStatus cache_status = CacheStatus::kUnknown;
   // As in v1.ViewReport; "" if there is none.

@@ -130,7 +130,7 @@ absl::Status ViewService::Build(const grpc::ByteBuffer& bytes,
 
   CLERESTORY_ASSIGN_OR_RETURN(const BuiltView built,
                               service_.engine.BuildView(key, build));
-  if (!built.is_model_known) NoteUnknownModel(built.view.decision.model);
+  if (!built.is_model_known) NoteUnknownModel(built.model);
   response = SerializeResponse(built.view.messages, FromView(built));
   return absl::OkStatus();
 }

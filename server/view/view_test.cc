@@ -334,5 +334,89 @@ TEST(CacheMarksTest, AreOneWhereAllThreeMeet) {
   EXPECT_THAT(s.Serve().cache_marks, ElementsAre(0));
 }
 
+// The cache marks of a view that breaks in a turn of `count` calls at once,
+// which stands in messages 5 and 6.
+std::vector<std::int64_t> MarksOfABreakInABatch(std::size_t count) {
+  ScriptedSession s;
+  s.policy.mode = Mode::kOff;
+  s.Ask(10);
+  s.Turns(2, 5);
+  s.Batch(std::vector<std::string>(count, LiteralOf(100)));
+  s.Turns(3, 100);
+  s.Serve();
+  s.policy.mode = Mode::kEveryTurn;
+  s.Turn(5);
+  const View view = s.Serve();
+  EXPECT_EQ(view.first_change, 6);
+  return view.cache_marks;
+}
+
+// What stands before the break was written where the view before the turn
+// ended, and is found from no mark that is more than 20 blocks behind it.
+TEST(CacheMarksTest, StandWhereAnEarlierViewEndedIfTheBreakIsTooFarBehindIt) {
+  EXPECT_THAT(MarksOfABreakInABatch(1), ElementsAre(5, 9, 14));
+  EXPECT_THAT(MarksOfABreakInABatch(19), ElementsAre(5, 9, 14));
+  EXPECT_THAT(MarksOfABreakInABatch(21), ElementsAre(4, 9, 14));
+  EXPECT_THAT(MarksOfABreakInABatch(30), ElementsAre(4, 9, 14));
+}
+
+TEST(CacheMarksTest, StandWhereTheLastViewEndedHoweverMuchHasCome) {
+  ScriptedSession s;
+  s.policy.mode = Mode::kOff;
+  s.Ask(10);
+  s.Turns(2, 5);
+  s.Serve();
+  s.Batch(std::vector<std::string>(30, LiteralOf(100)));
+  EXPECT_THAT(s.Serve().cache_marks, ElementsAre(4, 6));
+}
+
+TEST(CacheMarksTest, StandBehindNoFewerTokensThanAreCached) {
+  ScriptedSession s = EagerSession();
+  s.preamble_tokens = 40;
+  s.Ask(10);
+  s.Turns(1, 100);
+  s.Serve();
+  s.Turns(1, 100);
+  const ViewServed decision = s.Serve().decision;
+  // The messages have 10, 3, 100, 3 and 100 tokens.
+  const auto marks_from = [&](std::int64_t cache_tokens_min) {
+    return DescribeView(s.session(), decision, /*last_count=*/3,
+                        /*frontier=*/1, cache_tokens_min)
+        .cache_marks;
+  };
+  EXPECT_THAT(marks_from(50), ElementsAre(0, 2, 4));
+  EXPECT_THAT(marks_from(51), ElementsAre(2, 4));
+  EXPECT_THAT(marks_from(153), ElementsAre(2, 4));
+  EXPECT_THAT(marks_from(154), ElementsAre(4));
+  EXPECT_THAT(marks_from(256), ElementsAre(4));
+  EXPECT_THAT(marks_from(257), IsEmpty());
+}
+
+TEST(CacheMarksTest, AreAtMostThreeInOrderAndTheLastIsTheEnd) {
+  for (const Format format : kFormats) {
+    ScriptedSession s(format);
+    s.Ask(10);
+    for (int turn = 1; turn <= 60; ++turn) {
+      if (turn % 7 == 0) s.now += 3'600 * kMicrosPerSecond;
+      if (turn % 5 == 0) {
+        s.Batch(std::vector<std::string>(
+            static_cast<std::size_t>(turn % 31 + 1), LiteralOf(50)));
+      } else {
+        s.Turn(turn % 3 == 0 ? 900 : 100);
+      }
+      const View view = s.Serve();
+      const std::vector<std::int64_t>& marks = view.cache_marks;
+      ASSERT_GE(marks.size(), 1U);
+      EXPECT_LE(marks.size(), 3U);
+      EXPECT_GE(marks.front(), 0);
+      EXPECT_EQ(marks.back(),
+                static_cast<std::int64_t>(view.messages.size()) - 1);
+      for (std::size_t i = 1; i < marks.size(); ++i) {
+        EXPECT_LT(marks[i - 1], marks[i]);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace clerestory

@@ -145,6 +145,20 @@ def test_a_replay_keeps_every_promise_and_costs_what_the_backtest_says(
     assert cost == pytest.approx(policy["cost_usd"], rel=1e-9)
 
 
+@pytest.mark.parametrize("rest", ["", ",errors=drop,argument_tokens_min=50"])
+def test_a_replay_on_a_model_that_binds_reasoning_keeps_every_promise(rest, tmp_path):
+    # Its transcript has reasoning, which breaks leave out.
+    (path,) = [f for f in transcripts.fixtures() if "image_read" in f.name]
+    policy = "every_turn,keep_observations=3" + rest
+    with server_process.Server(
+        tmp_path, "--development", "--policy", policy
+    ) as server:
+        (session,) = replay(
+            *(path, server, tmp_path / "out.json"), "--model", "claude-sonnet-5-5"
+        )
+        assert session["estimate_mismatches"] == 0
+
+
 def test_a_server_killed_again_and_again_serves_the_same_views(reference, tmp_path):
     out = tmp_path / "out.json"
     with server_process.Server(tmp_path, "--development", fixed=True) as server:

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies of tenants: by RPC, and from a directory that is watched."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -12,7 +11,6 @@ import grpc
 import pytest
 from clerestory.v1 import (
     policy_service_pb2,
-    policy_service_pb2_grpc,
     session_pb2,
     session_service_pb2,
 )
@@ -20,57 +18,16 @@ from google.protobuf import timestamp_pb2
 from google.rpc import error_details_pb2, status_pb2
 
 import server_process
-from python_client import Client, call, error_of, result, user
+from driving import OUTPUT, Agent, document, put, serving, wait_until
+from python_client import call, error_of, result, user
 
-OUTPUT = "a line of tool output\n" * 200
 SOURCE = policy_service_pb2.PolicySource
-
-
-def document(*lines):
-    """One of one policy."""
-    text = "".join(f"    {line}\n" for line in lines)
-    return f"policies:\n  - name: main\n{text}".encode()
 
 
 OFF = document("mode: off")
 EVERY_TURN = document("mode: every_turn", "keep: {observations: 3}")
 BLOCK = document("mode: block", "block: {size: 3}", "keep: {observations: 3}")
 BAD = document("mode: block", "colour: blue", "block: {size: 0}")
-
-
-class Agent:
-    """A session that goes on turn by turn."""
-
-    def __init__(self, client, session_id):
-        self.client = client
-        self.session_id = session_id
-        self.turn = 0
-        client.create(session_id)
-
-    def go_on(self, turns=1):
-        """Builds so many views; returns the last answer."""
-        for _ in range(turns):
-            pending = [user("do the task")]
-            if self.turn:
-                pending = [
-                    call(self.turn),
-                    result(self.turn, f"{self.turn}: {OUTPUT}"),
-                ]
-            answer = self.client.build(self.session_id, pending)
-            self.turn += 1
-        return answer
-
-
-@contextlib.contextmanager
-def serving(folder, *args):
-    """A server, a client of its sessions and one of its policies."""
-    with server_process.Server(folder, *args) as server:
-        with grpc.insecure_channel(server.address) as channel:
-            yield (
-                server,
-                Client(channel),
-                policy_service_pb2_grpc.PolicyServiceStub(channel),
-            )
 
 
 @pytest.fixture
@@ -82,12 +39,6 @@ def served(tmp_path):
 def get(policies, source=SOURCE.POLICY_SOURCE_UNSPECIFIED):
     return policies.GetPolicy(
         policy_service_pb2.GetPolicyRequest(source=source)
-    ).policy
-
-
-def put(policies, yaml, **fields):
-    return policies.SetPolicy(
-        policy_service_pb2.SetPolicyRequest(yaml=yaml, **fields)
     ).policy
 
 
@@ -107,13 +58,6 @@ def violations_of(function):
     for detail in status.details:
         detail.Unpack(bad)
     return [(each.field, each.description) for each in bad.field_violations]
-
-
-def wait_until(condition, seconds=15):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
 
 
 def test_a_tenant_without_a_document_has_the_servers(served):

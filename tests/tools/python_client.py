@@ -12,6 +12,7 @@ from clerestory.v1 import (
     session_pb2,
     session_service_pb2,
     session_service_pb2_grpc,
+    usage_pb2,
     view_service_pb2,
     view_service_pb2_grpc,
 )
@@ -29,10 +30,16 @@ class Client:
         self.history = history_service_pb2_grpc.HistoryServiceStub(channel)
         self.views = view_service_pb2_grpc.ViewServiceStub(channel)
 
-    def create(self, session_id, wire_format=ANTHROPIC, model="claude-sonnet-4-6"):
+    def create(
+        self,
+        session_id,
+        wire_format=ANTHROPIC,
+        model="claude-sonnet-4-6",
+        labels=None,
+    ):
         return self.sessions.CreateSession(
             session_service_pb2.CreateSessionRequest(
-                session_id=session_id, format=wire_format, model=model
+                session_id=session_id, format=wire_format, model=model, labels=labels
             )
         )
 
@@ -56,6 +63,17 @@ class Client:
                 session_id=session_id, messages=messages, **fields
             )
         )
+
+    def report(self, session_id, **usage):
+        """Reports usage, in our fields or as `provider_json`."""
+        return self.views.ReportUsage(
+            view_service_pb2.ReportUsageRequest(
+                session_id=session_id, usage=usage_pb2.Usage(**usage)
+            )
+        )
+
+    def ledger(self, session_id):
+        return self.get(session_id).ledger
 
     def read(self, session_id):
         parts = self.history.ReadHistory(
