@@ -91,7 +91,7 @@ std::string LegalBlock(const json::Value& block) {
 }
 
 TimeMicros TimeIn(const json::Value& message) {
-  return message["ts"].integer().value_or(0) * 1000;
+  return TimeOf(message["ts"].integer().value_or(0), 1'000);
 }
 
 bool IsCline(const TranscriptFile& file) {

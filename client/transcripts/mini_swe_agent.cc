@@ -104,7 +104,7 @@ TimeMicros TimeOf(const json::Value& message) {
     if (value.is(json::Kind::kNumber) &&
         number.find_first_of("eE") == absl::string_view::npos &&
         absl::SimpleAtoi(number.substr(0, number.find('.')), &seconds)) {
-      return seconds * kMicrosPerSecond;
+      return clerestory::TimeOf(seconds, kMicrosPerSecond);
     }
   }
   return 0;

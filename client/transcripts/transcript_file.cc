@@ -86,4 +86,10 @@ TimeMicros TimeOf(const json::Value& timestamp) {
              : 0;
 }
 
+TimeMicros TimeOf(std::int64_t count, std::int64_t unit_micros) {
+  constexpr TimeMicros kTimeMax = 253'402'300'800 * kMicrosPerSecond;
+  if (count < 0 || count >= kTimeMax / unit_micros) return 0;
+  return count * unit_micros;
+}
+
 }  // namespace clerestory

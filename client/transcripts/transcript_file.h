@@ -55,6 +55,10 @@ class TranscriptFile {
 // The time that `timestamp`, a string of RFC 3339, tells; 0 if it is none.
 TimeMicros TimeOf(const json::Value& timestamp);
 
+// `count` units of `unit_micros` since 1970; 0 if that is before or after the
+// years of four digits.
+TimeMicros TimeOf(std::int64_t count, std::int64_t unit_micros);
+
 }  // namespace clerestory
 
 #endif  // CLERESTORY_CLIENT_TRANSCRIPTS_TRANSCRIPT_FILE_H_

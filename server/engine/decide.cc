@@ -155,7 +155,7 @@ absl::StatusOr<Usage> TakeUsage(const UsageInput& usage,
   }
   CLERESTORY_ASSIGN_OR_RETURN(record.usage,
                               ReadUsage(session.header().format, usage));
-  if (session.IsReported(record.usage)) return record.usage;
+  if (session.IsReported(record)) return record.usage;
   const Policy& policy =
       *rules.policies.For(session.header(), record.model).policy;
   record.cost = UsageCost(rules.prices.Of(record.model, now), record.usage,

@@ -220,7 +220,7 @@ std::optional<CalibrationSample> Session::Apply(const UsageReported& record) {
   AddUsage(record.usage, ledger_.usage);
   ledger_.usage_cost =
       SaturatingAdd(ledger_.usage_cost, record.cost.value_or(0));
-  last_usage_ = record.usage;
+  last_usage_ = record;
   ++version_;
   if (!last_view_.has_value() || record.model != last_view_->model) {
     return std::nullopt;

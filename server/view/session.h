@@ -284,9 +284,12 @@ class Session {
   std::int64_t eligible_count() const { return eligible_count_; }
   // Of those, which are not masked and may be, in order.
   const std::vector<std::size_t>& candidates() const { return candidates_; }
-  // Whether `usage` was reported last and no message was appended since: then
+  // Whether `report` was the last one and no message was appended since: then
   // it is the same report again.
-  bool IsReported(const Usage& usage) const { return last_usage_ == usage; }
+  bool IsReported(const UsageReported& report) const {
+    return last_usage_.has_value() && last_usage_->usage == report.usage &&
+           last_usage_->model == report.model;
+  }
   // Observations that have a later copy, or an equal call, in order.
   const std::set<std::size_t>& copied() const { return copied_; }
   // What its providers' caches hold of it.
@@ -429,7 +432,7 @@ class Session {
   std::optional<ViewServed> last_view_;
   ViewServed last_decision_;
   // Absent once a message was appended.
-  std::optional<Usage> last_usage_;
+  std::optional<UsageReported> last_usage_;
   std::int64_t view_before_count_ = 0;
   PicoUsd read_price_sum_ = 0;
   std::int64_t eligible_count_ = 0;

@@ -43,7 +43,7 @@ struct View {
   // this view has in common with the one before it, and the end. Without the
   // second, a provider that looks back only a few blocks from a mark would not
   // find what stands before a break; it is moved back to where an earlier view
-  // ended if that is more than 20 blocks away. No mark is given behind fewer
+  // ended if that is 20 blocks away or more. No mark is given behind fewer
   // tokens than are cached at all.
   std::vector<std::int64_t> cache_marks;
   // What was decided, with its masks.
