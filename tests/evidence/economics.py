@@ -176,22 +176,11 @@ def lines_of(folder: pathlib.Path, name: str, *args: str) -> list[str]:
     return ran.stdout.strip().splitlines()
 
 
-def with_usage() -> list[str]:
-    """The transcripts that say somewhere what a provider counted."""
-    words = re.compile(rb"input_tokens|prompt_tokens|promptTokenCount|tokensIn")
-    return [
-        str(path)
-        for path in transcripts.files()
-        if path.is_file() and words.search(path.read_bytes())
-    ]
-
-
 def token_errors() -> dict:
     """How far the counts are from reported usage, in percent."""
     say("== counts of tokens against reported usage")
-    lines = lines_of(
-        server_process.BIN, "clerestory_calibration_report", *with_usage()
-    )
+    files = [str(path) for path in transcripts.files()]
+    lines = lines_of(server_process.BIN, "clerestory_calibration_report", *files)
     begin = next(i for i, line in enumerate(lines) if line.startswith("all calls"))
     say("\n".join(lines[begin:]))
     return json.loads(lines[-1])
