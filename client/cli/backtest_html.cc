@@ -28,17 +28,17 @@ namespace {
 constexpr std::int64_t kPrefillTokensPerSecond = 5'000;
 constexpr std::size_t kSessionsInDetail = 6;
 constexpr std::int64_t kMarksMax = 24;
-constexpr int kStyles = 7;
+constexpr int kStyles = 10;
 constexpr double kRefetchPercentMax = 100;
 
 constexpr const char* kPageStyle = R"(:root { color-scheme: light dark;
   --page: #ffffff; --ink: #1c1d1f; --muted: #6b6f76; --grid: #e4e6e9;
   --s0: #2a78d6; --s1: #d95926; --s2: #1a9e6e; --s3: #b88600; --s4: #6a53c9;
-  --s5: #c94f86; --s6: #4d8f97; }
+  --s5: #c94f86; --s6: #4d8f97; --s7: #8a5a2b; --s8: #7f9a17; --s9: #a33b3b; }
 @media (prefers-color-scheme: dark) { :root {
   --page: #17181a; --ink: #eceef0; --muted: #9aa0a8; --grid: #303338;
   --s0: #5a9df0; --s1: #ee7d4d; --s2: #3cc08e; --s3: #dcae3c; --s4: #9a88ec;
-  --s5: #e880b0; --s6: #74b6be; } }
+  --s5: #e880b0; --s6: #74b6be; --s7: #c2916a; --s8: #b3cd52; --s9: #d97b7b; } }
 body { max-width: 860px; margin: 32px auto 64px; padding: 0 20px;
   background: var(--page); color: var(--ink);
   font: 15px/1.5 system-ui, sans-serif; }
@@ -182,7 +182,7 @@ std::string RefetchChart(const Sessions& sessions) {
         .name = absl::StrCat(policies[p].policy, ", ",
                              even < 0 ? "never below raw"
                              : even > kRefetchPercentMax
-                                 ? "always below raw"
+                                 ? "never above raw"
                                  : absl::StrFormat("even at %.0f %%", even)),
         .style = StyleOf(p),
         .points = {{0, Ratio(total.cost, total.raw_cost)},

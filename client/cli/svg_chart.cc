@@ -251,6 +251,9 @@ absl::string_view ChartStyle() {
 .s4 { stroke: var(--s4); fill: var(--s4); }
 .s5 { stroke: var(--s5); fill: var(--s5); }
 .s6 { stroke: var(--s6); fill: var(--s6); }
+.s7 { stroke: var(--s7); fill: var(--s7); }
+.s8 { stroke: var(--s8); fill: var(--s8); }
+.s9 { stroke: var(--s9); fill: var(--s9); }
 polyline.line { fill: none; }
 .bar { stroke: none; }
 circle.mark { stroke: var(--page); }

@@ -38,7 +38,7 @@ struct ChartMark {
 
 struct ChartLine {
   std::string name;
-  // A word of letters, digits and "-": `raw`, `optimum`, or `s0` to `s6`.
+  // A word of letters, digits and "-": `raw`, `optimum`, or `s0` to `s9`.
   std::string style;
   std::vector<ChartPoint> points;
   std::vector<ChartMark> marks;

@@ -25,6 +25,7 @@
 #include "server/model/record.h"
 #include "server/policy/policy.h"
 #include "server/tokens/token_counter.h"
+#include "server/view/candidate.h"
 #include "server/view/plan_view.h"
 #include "server/view/session.h"
 
@@ -121,10 +122,13 @@ class Schedule {
     best_.push_back(0);
   }
 
-  // Adds a call of `tokens`, nothing masked, after one of `last_tokens`.
-  // `warm`: whether the cache still holds that one's prompt.
-  void AddCall(std::int64_t tokens, std::int64_t last_tokens, bool warm,
-               std::int64_t eligible_count, const ModelPrices& prices) {
+  // Adds a call of `tokens`, nothing masked, and its answer, after one of
+  // `last_tokens` with `last_prices`. `warm`: whether the cache still holds
+  // what that one wrote.
+  void AddCall(std::int64_t tokens, std::int64_t output_tokens,
+               const ModelPrices& prices, std::int64_t last_tokens,
+               const ModelPrices& last_prices, bool warm,
+               std::int64_t eligible_count) {
     std::vector<PicoUsd> next;
     // By what a token costs more that is written and not read: the least that a
     // move from a frontier before `b` costs, but for what it writes. As many
@@ -135,6 +139,10 @@ class Schedule {
     };
     const auto extra_of = [&](const TokenRates& rates) {
       return warm ? rates.write - rates.read : 0;
+    };
+    // Whether the last prompt was long enough to be cached, with a frontier.
+    const auto was_cached = [&](std::size_t b) {
+      return last_tokens - saved_before_[b] >= last_prices.cache_tokens_min;
     };
     for (std::size_t b = 0; b <= steps_.size(); ++b) {
       least_moves[extra_of(rates_of(b))] = std::numeric_limits<PicoUsd>::max();
@@ -147,18 +155,23 @@ class Schedule {
       if (!known && !reachable) break;
       const TokenRates rates = rates_of(b);
       const PicoUsd extra = extra_of(rates);
-      const PicoUsd written = (tokens - saved_before_[b]) * rates.write;
+      const PicoUsd written = (tokens - saved_before_[b]) * rates.write +
+                              output_tokens * rates.output;
       const PicoUsd least_move = least_moves.at(extra);
       PicoUsd cost = std::numeric_limits<PicoUsd>::max();
       if (known) {
-        cost = best_[b] + written - (last_tokens - saved_before_[b]) * extra;
+        const std::int64_t read =
+            was_cached(b) ? last_tokens - saved_before_[b] : 0;
+        cost = best_[b] + written - read * extra;
       }
       if (reachable && least_move != std::numeric_limits<PicoUsd>::max()) {
         cost = std::min(cost, least_move + written);
       }
       next.push_back(cost);
       if (!known || b == steps_.size()) continue;
-      const std::int64_t read = steps_[b].tokens_before - saved_before_[b];
+      const std::int64_t before = steps_[b].tokens_before - saved_before_[b];
+      const std::int64_t read =
+          was_cached(b) ? std::min(before, last_tokens - saved_before_[b]) : 0;
       for (auto& [more, least] : least_moves) {
         least = std::min(least, best_[b] - read * more);
       }
@@ -177,7 +190,7 @@ class Schedule {
 
 struct PricedCall {
   ViewServed view;
-  PicoUsd output_cost = 0;
+  std::int64_t output_tokens = 0;
   const ModelPrices* prices = nullptr;
 };
 
@@ -243,10 +256,8 @@ absl::StatusOr<std::vector<PicoUsd>> OptimumCosts(const BacktestInput& input,
       Play(input, off, prices, session,
            [&](ViewServed view, std::int64_t output_tokens,
                const ModelPrices& call_prices) {
-             const PicoUsd output_cost =
-                 OutputCost(view, output_tokens, call_prices);
              calls.push_back({.view = std::move(view),
-                              .output_cost = output_cost,
+                              .output_tokens = output_tokens,
                               .prices = &call_prices});
            }));
   std::vector<PicoUsd> costs;
@@ -255,16 +266,16 @@ absl::StatusOr<std::vector<PicoUsd>> OptimumCosts(const BacktestInput& input,
       StepsOf(session, policy, *calls.back().prices, input.preamble_tokens);
   Schedule schedule(steps);
   std::int64_t last_tokens = 0;
-  PicoUsd output_cost = 0;
+  const ModelPrices* last_prices = calls.front().prices;
   for (const PricedCall& call : calls) {
     // With nothing masked, what is not read is exactly what is new or cold.
     const std::int64_t tokens = call.view.raw_call.total();
     const bool warm = call.view.raw_call.read > 0;
-    schedule.AddCall(tokens, last_tokens, warm, call.view.eligible_count,
-                     *call.prices);
+    schedule.AddCall(tokens, call.output_tokens, *call.prices, last_tokens,
+                     *last_prices, warm, call.view.eligible_count);
     last_tokens = tokens;
-    output_cost += call.output_cost;
-    costs.push_back(schedule.cost() + output_cost);
+    last_prices = call.prices;
+    costs.push_back(schedule.cost());
   }
   return costs;
 }

@@ -78,10 +78,10 @@ absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
 // eligible, by dynamic programming over every frontier at every call. All that
 // is eligible before the frontier is masked.
 //
-// Exact for such schedules in a session of one model. It knows nothing of the
-// window, of what pictures and tools do to a cache, nor of prices that depend
-// on the prompt's size. A policy may leave out a piece before the frontier, so
-// now and then one is cheaper by a little.
+// Exact for such schedules in a session of one model, its tiers of prices and
+// the shortest prompt that it caches included. It knows nothing of the window,
+// nor of what pictures and tools do to a cache. A policy may leave out a piece
+// before the frontier, so now and then one is cheaper by a little.
 //
 // Errors as Backtest. Takes time and memory in proportion to calls times
 // observations.

@@ -275,11 +275,7 @@ class BruteForce {
              const ModelPrices& prices)
       : turns_(turns), keep_(keep), prices_(prices) {}
 
-  PicoUsd Cost() const {
-    PicoUsd output = 4;  // "done"
-    for (const Turn& turn : turns_) output += CallTokensOf(turn);
-    return Best(0, 0) + output * prices_.output;
-  }
+  PicoUsd Cost() const { return Best(0, 0); }
 
  private:
   static constexpr std::int64_t kPlaceholder = 8;
@@ -314,6 +310,27 @@ class BruteForce {
     return Prompt(turns, frontier);
   }
 
+  // What a token costs in a call of `prompt` tokens.
+  TokenRates Rates(std::int64_t prompt) const {
+    TokenRates rates = {.input = prices_.input,
+                        .write = prices_.write,
+                        .read = prices_.read,
+                        .output = prices_.output};
+    for (const PriceTier& tier : prices_.tiers) {
+      if (prompt > tier.above_tokens) {
+        rates = {.input = tier.input,
+                 .write = tier.write,
+                 .read = tier.read,
+                 .output = tier.output};
+      }
+    }
+    if (prompt < prices_.cache_tokens_min) {
+      rates.read = rates.input;
+      rates.write = rates.input;
+    }
+    return rates;
+  }
+
   // How many turns may be masked in the call after `turns` turns.
   std::size_t Eligible(std::size_t turns) const {
     std::size_t eligible = 0;
@@ -332,16 +349,22 @@ class BruteForce {
     if (turns > turns_.size()) return 0;
     const bool cold = turns == 0 || (turns < turns_.size() &&
                                      turns_[turns].pause_seconds > 300);
+    // What the call before was too short for is not in the cache.
+    const bool has_cache =
+        !cold && Prompt(turns - 1, frontier) >= prices_.cache_tokens_min;
+    const std::int64_t answer =
+        turns < turns_.size() ? CallTokensOf(turns_[turns]) : 4;  // "done"
     PicoUsd best = std::numeric_limits<PicoUsd>::max();
     for (std::size_t next = frontier;
          next <= std::max(frontier, Eligible(turns)); ++next) {
-      const std::int64_t read =
-          cold ? 0
-               : std::min(Prompt(turns - 1, frontier),
-                          Unchanged(turns, frontier, next));
-      best = std::min(best, read * prices_.read +
-                                (Prompt(turns, next) - read) * prices_.write +
-                                Best(turns + 1, next));
+      const std::int64_t read = has_cache
+                                    ? std::min(Prompt(turns - 1, frontier),
+                                               Unchanged(turns, frontier, next))
+                                    : 0;
+      const std::int64_t prompt = Prompt(turns, next);
+      const TokenRates rates = Rates(prompt);
+      best = std::min(best, read * rates.read + (prompt - read) * rates.write +
+                                answer * rates.output + Best(turns + 1, next));
     }
     return best;
   }
@@ -374,6 +397,43 @@ TEST(OptimumCostTest, IsTheLeastOfAllSchedules) {
     if (*optimum < raw) ++masked;
   }
   EXPECT_GT(masked, 100) << "sessions that are worth a test";
+}
+
+// Prompts have from 5,000 to some 20,000 tokens, so that masking moves them
+// over the borders of tiers, and below the shortest that is cached.
+TEST(OptimumCostTest, IsTheLeastOfAllSchedulesWithTiersAndAMinimum) {
+  Random random(10);
+  for (const absl::string_view structure : PriceStructureNames()) {
+    int differing = 0;
+    for (int i = 0; i < 200; ++i) {
+      ModelPrices prices = FindPriceStructure(structure)->Of(kModel, kStart);
+      if (i % 3 != 0) {
+        std::int64_t above = 0;
+        for (const std::int64_t percent : {150, 200}) {
+          above += random.Between(3'000, 6'000);
+          prices.tiers.push_back({.above_tokens = above,
+                                  .input = prices.input * percent / 100,
+                                  .write = prices.write * percent / 100,
+                                  .long_write = 0,
+                                  .read = prices.read * percent / 100,
+                                  .output = prices.output * percent / 100});
+        }
+      }
+      if (i % 3 != 1) prices.cache_tokens_min = random.Between(5'000, 9'000);
+      const std::vector<Turn> turns = RandomTurns(random);
+      const absl::StatusOr<PicoUsd> optimum =
+          OptimumCost(InputOf(kFormats[i % 2], turns), PlainPolicy(),
+                      CharacterCounter(), FixedPrices(prices));
+      ASSERT_THAT(optimum, IsOk());
+      const std::int64_t keep = PlainPolicy().keep_observations;
+      EXPECT_EQ(*optimum, BruteForce(turns, keep, prices).Cost())
+          << std::string(structure) << " " << i;
+      const ModelPrices plain =
+          FindPriceStructure(structure)->Of(kModel, kStart);
+      if (*optimum != BruteForce(turns, keep, plain).Cost()) ++differing;
+    }
+    EXPECT_GT(differing, 50) << std::string(structure);
+  }
 }
 
 TEST(OptimumCostTest, MasksForNothingWhenTheCacheIsCold) {

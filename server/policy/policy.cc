@@ -164,6 +164,9 @@ constexpr PolicyField kFields[] = {
      "mode adaptive: rent in percent of its price for a session's first break"},
     {"later_break_percent", &Policy::later_break_percent, 1, 10'000,
      "mode adaptive: rent in percent of its price for later breaks"},
+    {"look_ahead_calls", &Policy::look_ahead_calls, 0, 100,
+     "mode adaptive: calls that a break may wait for large observations; 0: "
+     "none"},
     {"block_size", &Policy::block_size, 1, kCountMax,
      "mode block: eligible observations for a break"},
     {"threshold_tokens", &Policy::threshold_tokens, 1, kTokensMax,

@@ -103,9 +103,12 @@ struct Policy {
 
   // Mode kAdaptive: the rent, in percent of its price, at which a break is
   // made: the first of a session, and later ones. 100 and 100 are the plain
-  // rule of rent or buy.
+  // rule of rent or buy, if nothing is looked ahead.
   std::int64_t first_break_percent = 140;
-  std::int64_t later_break_percent = 80;
+  std::int64_t later_break_percent = 60;
+  // Mode kAdaptive: for how many calls a break that is ripe may wait for large
+  // observations that will be old enough by then; 0 never waits.
+  std::int64_t look_ahead_calls = 12;
 
   // Mode kBlock.
   std::int64_t block_size = 10;

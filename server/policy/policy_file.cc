@@ -34,6 +34,7 @@ constexpr YamlField kYamlFields[] = {
     {"", "mode", "mode"},
     {"adaptive", "first_break_percent", "first_break_percent"},
     {"adaptive", "later_break_percent", "later_break_percent"},
+    {"adaptive", "look_ahead_calls", "look_ahead_calls"},
     {"block", "size", "block_size"},
     {"threshold", "tokens", "threshold_tokens"},
     {"threshold", "low_water_tokens", "low_water_tokens"},

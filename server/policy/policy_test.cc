@@ -205,19 +205,20 @@ void Change(CacheLife& field) { field = CacheLife::kLong; }
 template <typename Visit>
 void ForEachField(Policy& policy, Visit visit) {
   auto& [mode, keep_observations, keep_turns, keep_tokens, reclaim_tokens_min,
-         first_break_percent, later_break_percent, block_size, threshold_tokens,
-         low_water_tokens, window_tokens, reserve_tokens, errors, duplicates,
-         thinking, cache_life, include, exclude, tools, control_permille,
-         argument_tokens_min, placeholder, error_placeholder,
+         first_break_percent, later_break_percent, look_ahead_calls, block_size,
+         threshold_tokens, low_water_tokens, window_tokens, reserve_tokens,
+         errors, duplicates, thinking, cache_life, include, exclude, tools,
+         control_permille, argument_tokens_min, placeholder, error_placeholder,
          argument_placeholder] = policy;
   std::apply(
       [&](auto&... fields) { (visit(fields), ...); },
       std::tie(mode, keep_observations, keep_turns, keep_tokens,
                reclaim_tokens_min, first_break_percent, later_break_percent,
-               block_size, threshold_tokens, low_water_tokens, window_tokens,
-               reserve_tokens, errors, duplicates, thinking, cache_life,
-               include, exclude, tools, control_permille, argument_tokens_min,
-               placeholder, error_placeholder, argument_placeholder));
+               look_ahead_calls, block_size, threshold_tokens, low_water_tokens,
+               window_tokens, reserve_tokens, errors, duplicates, thinking,
+               cache_life, include, exclude, tools, control_permille,
+               argument_tokens_min, placeholder, error_placeholder,
+               argument_placeholder));
 }
 
 // The default, and policies that differ from it in one field each.

@@ -17,6 +17,7 @@ Policy RentOrBuy() {
   Policy policy;
   policy.first_break_percent = 100;
   policy.later_break_percent = 100;
+  policy.look_ahead_calls = 0;
   return policy;
 }
 

@@ -266,4 +266,11 @@ std::optional<std::int64_t> StripFor(const Session& session,
       std::min(change, session.stale_from().value_or(change)));
 }
 
+std::int64_t MaskSaving(const Session& session, const Policy& policy,
+                        const ModelPrices& prices, std::size_t index) {
+  const std::optional<Candidate> candidate =
+      CandidateFor(session, policy, prices, index);
+  return candidate.has_value() ? candidate->saving() : 0;
+}
+
 }  // namespace clerestory

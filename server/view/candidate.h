@@ -52,6 +52,11 @@ std::optional<Candidate> CandidateFor(const Session& session,
                                       const ModelPrices& prices,
                                       std::size_t index);
 
+// The tokens that masking the observation at `index` would save under `policy`;
+// 0 if it is masked, may not be, or would not become smaller. Pure.
+std::int64_t MaskSaving(const Session& session, const Policy& policy,
+                        const ModelPrices& prices, std::size_t index);
+
 // Returns the first message of which a view whose first change is in the
 // message `change` has to leave reasoning out, for its provider not to refuse
 // it: behind that change, or behind one that was made for a model or under a

@@ -82,25 +82,84 @@ std::size_t Eligible::OldCount() const {
   return count;
 }
 
-void Eligible::FindToolKeeps() {
-  const auto& all = session_.observations();
-  for (const ToolRule& rule : policy_.tools) {
-    std::int64_t left = rule.keep_observations;
-    std::size_t first = all.size();
-    while (left > 0 && first > 0) {
-      --first;
-      if (RuleFor(policy_, all[first].tool) == &rule) --left;
-    }
-    kept_from_.push_back(first);
-  }
+std::size_t Eligible::LastCount() const {
+  if (!session_.last_view().has_value()) return 0;
+  const auto& messages = session_.messages();
+  const auto next =
+      static_cast<std::size_t>(session_.last_view()->message_count);
+  return next < messages.size() ? messages[next].first_observation
+                                : session_.observations().size();
 }
 
-bool Eligible::IsKeptByTool(std::size_t index) const {
-  if (policy_.tools.empty()) return false;
+void Eligible::FindToolKeeps() {
+  std::size_t lacking = 0;  // Rules of which not all is found that they kept.
+  for (const ToolRule& rule : policy_.tools) {
+    if (rule.keep_observations <= 0) continue;
+    tool_keeps_.push_back({.rule = &rule, .observations = {}});
+    ++lacking;
+  }
+  if (tool_keeps_.empty()) return;
+  const std::size_t last_count = LastCount();
+  const std::size_t first =
+      session_.candidates().empty()
+          ? static_cast<std::size_t>(session_.eligible_count())
+          : session_.candidates().front();
+  std::vector<std::int64_t> found(tool_keeps_.size());
+  for (std::size_t i = session_.observations().size();
+       i-- > 0 && (i >= first || lacking > 0);) {
+    const ToolKeep* const keep = KeepOf(i);
+    if (keep == nullptr) continue;
+    const auto at = static_cast<std::size_t>(keep - tool_keeps_.data());
+    tool_keeps_[at].observations.push_back(i);
+    if (i < last_count && ++found[at] == keep->rule->keep_observations) {
+      --lacking;
+    }
+  }
+  for (ToolKeep& keep : tool_keeps_) std::ranges::reverse(keep.observations);
+}
+
+const Eligible::ToolKeep* Eligible::KeepOf(std::size_t index) const {
+  if (tool_keeps_.empty()) return nullptr;
   const ToolRule* rule = RuleFor(policy_, session_.observations()[index].tool);
-  if (rule == nullptr) return false;
-  return index >=
-         kept_from_[static_cast<std::size_t>(rule - policy_.tools.data())];
+  for (const ToolKeep& keep : tool_keeps_) {
+    if (keep.rule == rule) return &keep;
+  }
+  return nullptr;
+}
+
+bool Eligible::IsAmongNewest(const ToolKeep& keep, std::size_t index,
+                             std::size_t count) {
+  const auto newer = std::ranges::lower_bound(keep.observations, count) -
+                     std::ranges::upper_bound(keep.observations, index);
+  return newer < keep.rule->keep_observations;
+}
+
+bool Eligible::IsKeptByTool(std::size_t index, std::size_t count) const {
+  const ToolKeep* const keep = KeepOf(index);
+  return keep != nullptr && IsAmongNewest(*keep, index, count);
+}
+
+Eligible::EveryTurn Eligible::InEveryTurn() const {
+  const auto was_old = static_cast<std::size_t>(session_.eligible_count());
+  const std::size_t last_count = LastCount();
+  EveryTurn every;
+  for (const ToolKeep& keep : tool_keeps_) {
+    for (const std::size_t i : keep.observations) {
+      if (i < was_old && IsAmongNewest(keep, i, last_count) &&
+          !IsAmongNewest(keep, i, session_.observations().size())) {
+        every.masked_now.push_back(i);
+      }
+    }
+  }
+  std::ranges::sort(every.masked_now);
+  for (std::size_t i = was_old; i < old_count_; ++i) {
+    if (!IsKeptByTool(i)) every.masked_now.push_back(i);
+  }
+  if (every.masked_now.empty()) return every;
+  for (std::size_t i = every.masked_now.front() + 1; i < was_old; ++i) {
+    if (!IsKeptByTool(i, last_count)) every.masked_behind.push_back(i);
+  }
+  return every;
 }
 
 std::vector<std::size_t> Eligible::EarlyCopies(bool is_forced) const {
@@ -156,7 +215,15 @@ PicoUsd Eligible::RentBase(std::size_t index) const {
   if (policy_.duplicates == DuplicateRule::kSuperseded) {
     begin_with(all[index].next_equal_call);
   }
-  return base;
+  const ToolKeep* const keep = KeepOf(index);
+  if (keep == nullptr) return base;
+  // It was pushed out of what the rule keeps by the last of so many newer ones.
+  const auto newer = std::ranges::upper_bound(keep->observations, index);
+  if (keep->observations.end() - newer < keep->rule->keep_observations) {
+    return session_.read_price_sum();
+  }
+  return std::max(base,
+                  all[newer[keep->rule->keep_observations - 1]].come_rent_base);
 }
 
 std::vector<std::size_t> Eligible::Indexes(bool is_forced) const {

@@ -6,8 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -38,9 +36,26 @@ class Eligible {
   // keeps is left out unless the window forces the break.
   std::vector<std::size_t> Indexes(bool is_forced) const;
 
+  // Whether the observation at `index` is among the newest that its tool's rule
+  // keeps.
+  bool IsKeptByTool(std::size_t index) const {
+    return IsKeptByTool(index, session_.observations().size());
+  }
+
   // The sum of read prices before the first call in which the observation at
-  // `index` was old enough, or the view showed it later.
+  // `index` was old enough, or the view showed it later, and its tool's rule
+  // did not keep it.
   PicoUsd RentBase(std::size_t index) const;
+
+  // What masking in every turn masks with this call, in order: what is old
+  // enough and not kept by a tool's rule, and was not so in the last call.
+  // `masked_behind` are those behind the first of them that it had masked
+  // before. A session whose policy changed is taken to have had this one.
+  struct EveryTurn {
+    std::vector<std::size_t> masked_now;
+    std::vector<std::size_t> masked_behind;
+  };
+  EveryTurn InEveryTurn() const;
 
   // The end of the observations that came together from `begin` on.
   std::size_t GroupEnd(std::size_t begin) const;
@@ -57,15 +72,26 @@ class Eligible {
   // Of those that are not old, in order: which have what the view shows later
   // and does not lose by this rule itself.
   std::vector<std::size_t> EarlyCopies(bool is_forced) const;
-  // Whether it is among the newest that its tool's rule keeps.
-  bool IsKeptByTool(std::size_t index) const;
+  // The observations of a tool rule that keeps some, in order: from a place on
+  // that no question goes behind.
+  struct ToolKeep {
+    const ToolRule* rule = nullptr;
+    std::vector<std::size_t> observations;
+  };
   void FindToolKeeps();
+  const ToolKeep* KeepOf(std::size_t index) const;
+  // Of the first `count` observations of the history: whether the one at
+  // `index` is among the newest that `keep`, its tool's rule, keeps.
+  static bool IsAmongNewest(const ToolKeep& keep, std::size_t index,
+                            std::size_t count);
+  bool IsKeptByTool(std::size_t index, std::size_t count) const;
+  // How many observations the last view had.
+  std::size_t LastCount() const;
 
   const Session& session_;
   const Policy& policy_;
   const std::size_t old_count_;
-  // By rule of the policy: the first observation that the rule keeps.
-  std::vector<std::size_t> kept_from_;
+  std::vector<ToolKeep> tool_keeps_;
 };
 
 }  // namespace clerestory

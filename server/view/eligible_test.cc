@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/model/message.h"
+#include "server/model/money.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
 #include "server/view/session.h"
@@ -126,6 +127,50 @@ TEST(ToolRuleTest, TheFirstRuleThatMatchesIsTheToolsRule) {
   CallTool(s, "bash");
   s.Turns(3, 100);
   EXPECT_THAT(MaskedIn(s), ElementsAre(0));
+}
+
+// Otherwise what a rule lets go would come with the rent of all the time in
+// which it was kept, and break the cache at once.
+TEST(ToolRuleTest, RentRunsFromWhenARuleLetsGoAsIfAllWereKept) {
+  ScriptedSession by_rule;
+  by_rule.policy.tools = {{.tool = "*", .keep_observations = 6}};
+  ScriptedSession by_age;
+  by_age.policy.keep_observations = 6;
+  int breaks = 0;
+  for (int turn = 0; turn < 40; ++turn) {
+    by_rule.Turn(100);
+    by_age.Turn(100);
+    const ViewServed rule = by_rule.Serve().decision;
+    const ViewServed age = by_age.Serve().decision;
+    EXPECT_EQ(rule.masks, age.masks) << turn;
+    EXPECT_EQ(rule.break_rent, age.break_rent) << turn;
+    EXPECT_EQ(rule.break_price, age.break_price) << turn;
+    EXPECT_EQ(rule.every_turn_call, age.every_turn_call) << turn;
+    if (!rule.masks.empty()) ++breaks;
+  }
+  EXPECT_GT(breaks, 1);
+}
+
+TEST(ToolRuleTest, RentOfWhatARuleKeepsBeginsWithTheOneThatPushesItOut) {
+  ScriptedSession s;
+  s.policy.tools = {{.tool = "read", .keep_observations = 2}};
+  s.policy.reclaim_tokens_min = 1'000'000;  // No break.
+  CallTool(s, "read");
+  CallTool(s, "bash");
+  s.Serve();
+  for (int i = 0; i < 6; ++i) {
+    CallTool(s, i == 3 ? "read" : "bash");
+    s.Serve();
+  }
+  EXPECT_EQ(Eligible(s.session(), s.policy).RentBase(0),
+            s.session().read_price_sum())
+      << "nothing has pushed it out";
+  const PicoUsd before = s.session().read_price_sum();
+  CallTool(s, "read");
+  s.Serve();
+  CallTool(s, "bash");
+  EXPECT_EQ(Eligible(s.session(), s.policy).RentBase(0), before);
+  EXPECT_LT(Eligible(s.session(), s.policy).RentBase(1), before) << "by age";
 }
 
 TEST(ToolRuleTest, WhatARuleKeepsTheWindowTakes) {

@@ -108,6 +108,33 @@ TEST(EveryTurnTest, WhatAPolicyNeverMasksItDoesNotEither) {
   EXPECT_EQ(s.session().every_turn_saving(), 0);
 }
 
+// What a rule keeps is masked when the rule lets it go, in front of what has
+// been masked long before.
+TEST(EveryTurnTest, KeepsWhatAToolsRuleKeeps) {
+  ScriptedSession said;
+  said.policy.tools = {{.tool = "read", .keep_observations = 2},
+                       {.tool = "b*", .keep_observations = 5}};
+  ScriptedSession every;
+  every.policy = said.policy;
+  every.policy.mode = Mode::kEveryTurn;
+  for (ScriptedSession* const s : {&said, &every}) {
+    s->preamble_tokens = 17;
+    for (const char* const tool :
+         {"read", "bash", "x",    "read", "x",    "x",    "bash", "read",
+          "x",    "x",    "read", "bash", "x",    "read", "read", "bash",
+          "bash", "bash", "x",    "bash", "read", "x",    "read", "x"}) {
+      s->Call({.id = "", .tool = tool}, LiteralOf(120));
+      s->Serve();
+    }
+  }
+  EXPECT_EQ(said.session().ledger().every_turn_call,
+            every.session().ledger().view_call);
+  EXPECT_EQ(said.session().ledger().every_turn_cost,
+            every.session().ledger().view_cost);
+  EXPECT_EQ(every.session().ledger().every_turn_cost,
+            every.session().ledger().view_cost);
+}
+
 TEST(EveryTurnTest, TheSameCallAgainAddsNothing) {
   ScriptedSession s;
   s.policy.mode = Mode::kOff;

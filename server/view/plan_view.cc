@@ -21,6 +21,8 @@
 #include "server/view/call_cost.h"
 #include "server/view/candidate.h"
 #include "server/view/eligible.h"
+#include "server/view/outlook.h"
+#include "server/view/record_cost.h"
 #include "server/view/session.h"
 
 namespace clerestory {
@@ -167,6 +169,46 @@ class Planner {
     return best;
   }
 
+  // What is known of the calls after this one, if `candidates`, which are
+  // `suffix`, are not masked in it.
+  Outlook OutlookOf(const std::vector<Candidate>& candidates,
+                    const Suffix& suffix) const {
+    Outlook outlook;
+    outlook.rates = cost_.RatesOf(prompt_tokens());
+    outlook.rent = suffix.rent;
+    outlook.price = suffix.price;
+    for (const Candidate& candidate : candidates) {
+      outlook.saving += candidate.saving();
+      const PicoUsd in_each = candidate.saving() * outlook.rates.read;
+      if (in_each <= 0) continue;
+      outlook.call_count =
+          std::max(outlook.call_count, candidate.rent / in_each);
+    }
+    outlook.new_tokens = prompt_tokens() - cost_.cached_view_tokens();
+    const std::int64_t turns = std::max<std::int64_t>(1, session_.turn_count());
+    outlook.turn_tokens = session_.raw_tokens().total() / turns;
+    const auto is_left = [&](std::size_t i) {
+      return !eligible_.IsKeptByTool(i) &&
+             std::ranges::find(candidates, &session_.observations()[i],
+                               &Candidate::observation) == candidates.end();
+    };
+    // Each call is taken to make as many old enough as came in a turn.
+    const std::size_t count = session_.observations().size();
+    const std::size_t each =
+        std::max<std::size_t>(1, count / static_cast<std::size_t>(turns));
+    for (std::size_t i = eligible_.old_count();
+         i + each <= count &&
+         std::ssize(outlook.next_savings) < policy_.look_ahead_calls;) {
+      std::int64_t saving = 0;
+      for (const std::size_t end = i + each; i < end; ++i) {
+        if (!is_left(i)) continue;
+        saving += MaskSaving(session_, policy_, prices_, i);
+      }
+      outlook.next_savings.push_back(saving);
+    }
+    return outlook;
+  }
+
   // Masks `candidates`, unless that removes too little.
   void Take(std::vector<Candidate> candidates, BreakReason reason) {
     std::int64_t saving = 0;
@@ -234,6 +276,7 @@ class Planner {
     candidates.erase(
         candidates.begin(),
         candidates.begin() + static_cast<std::ptrdiff_t>(best->begin));
+    if (IsWorthWaiting(OutlookOf(candidates, *best))) return;
     Take(std::move(candidates), BreakReason::kPays);
   }
 
@@ -327,71 +370,22 @@ class Planner {
       record.view_tokens.calls -= mask.call_saving;
       record.view_tokens.observations -= mask.observation_saving;
     }
-    Price(record);
-    for (Candidate& mask : masks_) {
-      record.masks.push_back(std::move(mask.mask));
-    }
-    return record;
-  }
-
-  // What the provider's cache does with the call, and what that costs.
-  void Price(ViewServed& record) const {
-    record.preamble_digest = request_.preamble_digest;
-    record.token_scale_ppm = request_.token_scale_ppm;
-    record.cache_time = cost_.cache_time();
     std::int64_t found = cost_.cached_view_tokens();
     if (!masks_.empty() || strip_from_.has_value()) {
       found = cost_.CachedBefore(SizeOf(masks_));
     }
-    record.view_call = cost_.Split(record.view_tokens.total(), found);
-    record.raw_call =
-        cost_.Split(record.raw_tokens.total(), cost_.cached_raw_tokens());
-    record.view_cost = cost_.Cost(record.view_call);
-    record.raw_cost = cost_.Cost(record.raw_call);
-    PriceEveryTurn(record);
-    if (!session_.last_view().has_value()) return;
-    for (std::int64_t m = session_.last_view()->message_count;
-         m < session_.message_count(); ++m) {
-      const SessionMessage& message =
-          session_.messages()[static_cast<std::size_t>(m)];
-      if (message.role != Role::kAssistant) continue;
-      record.output_tokens += message.tokens.total();
+    PriceRecord({.session = session_,
+                 .policy = policy_,
+                 .prices = prices_,
+                 .request = request_,
+                 .eligible = eligible_,
+                 .cost = cost_,
+                 .found = found},
+                record);
+    for (Candidate& mask : masks_) {
+      record.masks.push_back(std::move(mask.mask));
     }
-    record.output_cost = SaturatingMultiply(
-        record.output_tokens,
-        cost_.RatesOf(session_.last_view()->view_call.total()).output);
-  }
-
-  // The same if all that is old enough were masked in every turn.
-  void PriceEveryTurn(ViewServed& record) const {
-    const auto& all = session_.observations();
-    std::int64_t saving = session_.every_turn_saving();
-    std::int64_t found = cost_.cached_every_turn_tokens();
-    bool is_first = true;
-    for (auto i = static_cast<std::size_t>(session_.eligible_count());
-         i < eligible_.old_count(); ++i) {
-      const std::int64_t saved = EveryTurnSaving(i);
-      if (saved == 0) continue;
-      if (is_first) {
-        found = std::min(found,
-                         cost_.PromptTokens(all[i].raw_tokens_before - saving));
-        is_first = false;
-      }
-      saving += saved;
-    }
-    record.every_turn_saving = saving;
-    record.every_turn_call =
-        cost_.Split(record.raw_tokens.total() - saving, found);
-    record.every_turn_cost = cost_.Cost(record.every_turn_call);
-  }
-
-  std::int64_t EveryTurnSaving(std::size_t index) const {
-    const Observation& observation = session_.observations()[index];
-    if (observation.is_dropped) return observation.result.token_count;
-    if (observation.placeholder.has_value()) {
-      return observation.result.token_count - observation.placeholder_tokens;
-    }
-    return MaskSaving(session_, policy_, prices_, index);
+    return record;
   }
 
   BreakSize SizeOf(const std::vector<Candidate>& candidates) const {
@@ -476,13 +470,6 @@ std::int64_t FrontierOf(const Session& session, const Policy& policy,
     look_at(i);
   }
   return first;
-}
-
-std::int64_t MaskSaving(const Session& session, const Policy& policy,
-                        const ModelPrices& prices, std::size_t index) {
-  const std::optional<Candidate> candidate =
-      CandidateFor(session, policy, prices, index);
-  return candidate.has_value() ? candidate->saving() : 0;
 }
 
 ViewServed PlanView(const Session& session, const Policy& policy,

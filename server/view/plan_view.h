@@ -32,7 +32,8 @@ namespace clerestory {
 // price, or the policy's percentage of it. At 100 that is the ski-rental rule,
 // which never pays more than twice what the best schedule would have paid. Of
 // all starting points the one with the largest surplus is taken, and everything
-// eligible behind it is masked in the same break.
+// eligible behind it is masked in the same break. It waits if it is known to be
+// better made a few calls later (outlook.h).
 //
 // A break is free, and everything eligible is masked, if nothing of the last
 // view is in the cache any more (CallCost::cold_reason), unless what is left
@@ -72,11 +73,6 @@ ViewServed PlanView(const Session& session, const Policy& policy,
 // messages if there is none. Pure.
 std::int64_t FrontierOf(const Session& session, const Policy& policy,
                         const ModelPrices& prices);
-
-// The tokens that masking the observation at `index` would save under `policy`;
-// 0 if it is masked, may not be, or would not become smaller. Pure.
-std::int64_t MaskSaving(const Session& session, const Policy& policy,
-                        const ModelPrices& prices, std::size_t index);
 
 // The most tokens that a view and its preamble may have under `policy` on a
 // model with `prices`.

@@ -84,6 +84,24 @@ TEST(NeverDearerTest, TheFirstBreakWaitsForThePercentageOfItsPrice) {
             s.session().last_view()->break_price);
 }
 
+// Twelve observations are enough for a break: a rent of 92 * 78 = 7176 for a
+// price of (203 + 11 * 12 + 380) * 10 = 7150, of which 3800 are for writing the
+// thirteenth anew, which has 480 tokens. One call later it can go, too.
+TEST(NeverDearerTest, ARipeBreakWaitsForALargeObservation) {
+  for (const std::int64_t ahead : {0, 1, 12}) {
+    ScriptedSession s;
+    s.policy.look_ahead_calls = ahead;
+    s.policy.reclaim_tokens_min = 92 * 12;
+    while (s.masked().empty()) {
+      s.Turn(s.session().observations().size() == 12 ? 480 : 100);
+      s.Serve();
+    }
+    const ViewServed& view = *s.session().last_view();
+    EXPECT_EQ(view.masks.size(), ahead == 0 ? 12U : 13U);
+    EXPECT_EQ(view.break_rent, ahead == 0 ? 7'176 : 7'176 + 12 * 92 + 472);
+  }
+}
+
 TEST(NeverDearerTest, AFreeOrForcedBreakIsNotTheFirst) {
   ScriptedSession s;
   s.policy.later_break_percent = 1;

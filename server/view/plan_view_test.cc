@@ -17,6 +17,7 @@
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
+#include "server/view/candidate.h"
 #include "server/view/eligible.h"
 #include "server/view/session.h"
 #include "server/view/view.h"

@@ -185,7 +185,9 @@ class NaiveSession {
   // Whether the later observation has what the earlier one had.
   bool IsCopyOf(std::size_t later, std::size_t earlier,
                 DuplicateRule duplicates) const;
-  bool IsKeptByTool(std::size_t observation, const Policy& policy) const;
+  // Whether its tool's rule keeps it in a history of `count` observations.
+  bool IsKeptByTool(std::size_t observation, const Policy& policy,
+                    std::size_t count) const;
   // By observation: whether it goes before it is old enough, since the view
   // shows it later.
   std::vector<bool> EarlyCopies(const Policy& policy, bool is_forced) const;
@@ -225,6 +227,8 @@ class NaiveSession {
   Choice ByMode(const Question& question) const;
   Choice BestSuffix(const std::vector<Candidate>& candidates,
                     const Question& question) const;
+  // Whether `choice` would cost less for each call if it were made later.
+  bool IsBetterLater(const Choice& choice, const Question& question) const;
   void FitWindow(const Question& question, Choice& choice) const;
   // Whether the model may still need what it thought in the last turn.
   bool IsMidTurn() const;

@@ -238,26 +238,42 @@ PicoUsd NaiveSession::BreakPrice(const Size& size,
 
 void NaiveSession::PriceEveryTurn(const Question& question,
                                   ViewServed& view) const {
-  const std::size_t begin =
+  const std::size_t old_before =
       calls_.empty() ? 0
                      : static_cast<std::size_t>(calls_.back().eligible_count);
+  const std::size_t old_now = std::max(old_before, OldCount(question.policy));
+  std::size_t count_before = 0;
+  for (const Observation& observation : observations_) {
+    if (last_ && Signed(observation.message) < last_->message_count) {
+      ++count_before;
+    }
+  }
+  const auto was_masked = [&](std::size_t i) {
+    return i < old_before && !IsKeptByTool(i, question.policy, count_before);
+  };
+  const auto is_masked = [&](std::size_t i) {
+    return i < old_now &&
+           !IsKeptByTool(i, question.policy, observations_.size());
+  };
+  const auto saving_of = [&](std::size_t i) -> std::int64_t {
+    if (observations_[i].placeholder.has_value()) return PlaceholderSaving(i);
+    const auto mask = MaskOf(i, question.policy, question.prices);
+    return mask.has_value() ? mask->saving : 0;
+  };
   view.every_turn_saving = every_turn_saving_;
   std::int64_t found = question.is_alive ? question.held.every_turn : 0;
   bool is_changed = false;
-  for (std::size_t i = begin; i < OldCount(question.policy); ++i) {
-    std::int64_t saving = 0;
-    if (observations_[i].placeholder.has_value()) {
-      saving = PlaceholderSaving(i);
-    } else if (const auto mask = MaskOf(i, question.policy, question.prices)) {
-      saving = mask->saving;
-    }
-    if (saving == 0) continue;
+  for (std::size_t i = 0; i < old_now; ++i) {
+    if (was_masked(i) || !is_masked(i) || saving_of(i) == 0) continue;
     if (!is_changed) {
-      found = std::min(
-          found, Foreseen(RawTokensBefore(i) - view.every_turn_saving, view));
+      std::int64_t before = RawTokensBefore(i) - every_turn_saving_;
+      for (std::size_t behind = i + 1; behind < old_before; ++behind) {
+        if (was_masked(behind)) before += saving_of(behind);
+      }
+      found = std::min(found, Foreseen(before, view));
     }
     is_changed = true;
-    view.every_turn_saving += saving;
+    view.every_turn_saving += saving_of(i);
   }
   view.every_turn_call =
       Split(Foreseen(view.raw_tokens.total() - view.every_turn_saving, view),

@@ -90,12 +90,12 @@ std::size_t NaiveSession::OldCount(const Policy& policy) const {
                   policy.keep_tokens, true);
 }
 
-bool NaiveSession::IsKeptByTool(std::size_t observation,
-                                const Policy& policy) const {
+bool NaiveSession::IsKeptByTool(std::size_t observation, const Policy& policy,
+                                std::size_t count) const {
   const ToolRule* rule = RuleFor(policy, CallOf(observation).tool);
   if (rule == nullptr) return false;
   std::int64_t newer = 0;
-  for (std::size_t i = observation + 1; i < observations_.size(); ++i) {
+  for (std::size_t i = observation + 1; i < count; ++i) {
     if (RuleFor(policy, CallOf(i).tool) == rule) ++newer;
   }
   return newer < rule->keep_observations;
@@ -140,7 +140,7 @@ std::vector<bool> NaiveSession::EarlyCopies(const Policy& policy,
     if (earlier.placeholder.has_value() || turn_count_ <= earlier.turn) {
       continue;
     }
-    if (!is_forced && IsKeptByTool(i, policy)) continue;
+    if (!is_forced && IsKeptByTool(i, policy, observations_.size())) continue;
     bool is_answered = true;
     for (const MadeCall& call : made_calls_) {
       is_answered &= call.turn != earlier.batch || call.answer.has_value();
@@ -195,7 +195,8 @@ std::optional<NaiveSession::Candidate> NaiveSession::MaskOf(
 
 PicoUsd NaiveSession::RentOf(std::size_t observation,
                              const Question& question) const {
-  // From the first call on in which it was old enough, or had a copy.
+  // From the first call on in which it was old enough, or had a copy, and its
+  // tool's rule did not keep it.
   PicoUsd rent = question.read_price;
   bool is_begun = false;
   for (const Call& call : calls_) {
@@ -205,7 +206,10 @@ PicoUsd NaiveSession::RentOf(std::size_t observation,
         is_begun |= IsCopyOf(i, observation, question.policy.duplicates);
       }
     }
-    if (is_begun) rent += call.read_price;
+    if (is_begun &&
+        !IsKeptByTool(observation, question.policy, call.observation_count)) {
+      rent += call.read_price;
+    }
   }
   return rent;
 }
@@ -216,7 +220,8 @@ std::vector<NaiveSession::Candidate> NaiveSession::CandidatesUpTo(
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < observations_.size(); ++i) {
     if (i >= end && !copies[i]) continue;
-    if (!is_forced && IsKeptByTool(i, question.policy)) continue;
+    if (!is_forced && IsKeptByTool(i, question.policy, observations_.size()))
+      continue;
     std::optional<Candidate> candidate =
         MaskOf(i, question.policy, question.prices);
     if (!candidate.has_value()) continue;

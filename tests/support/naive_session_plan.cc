@@ -15,6 +15,7 @@
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
+#include "server/view/outlook.h"
 #include "server/view/plan_view.h"
 #include "tests/support/naive_session.h"
 
@@ -69,6 +70,58 @@ NaiveSession::Choice NaiveSession::BestSuffix(
   return best;
 }
 
+bool NaiveSession::IsBetterLater(const Choice& choice,
+                                 const Question& question) const {
+  if (choice.masks.empty() ||
+      choice.rent * 100 > choice.price * kWaitRentPercentMax) {
+    return false;
+  }
+  const TokenRates rates = RatesOf(PromptTokens(question), question);
+  std::int64_t calls = 1;  // Of the cycle that the break would end.
+  std::vector<bool> goes_now(observations_.size());
+  for (const Candidate& mask : choice.masks) {
+    goes_now[mask.observation] = true;
+    const PicoUsd in_each = mask.saving * rates.read;
+    if (in_each > 0) calls = std::max(calls, mask.rent / in_each);
+  }
+  std::int64_t history = 0;
+  for (const ParsedMessage& message : parsed_)
+    history += message.tokens.total();
+  const std::int64_t turns = std::max<std::int64_t>(1, turn_count_);
+  const std::size_t each = std::max<std::size_t>(
+      1, observations_.size() / static_cast<std::size_t>(turns));
+  const std::int64_t cached =
+      question.cold == BreakReason::kNone ? question.held.view : 0;
+  for (std::int64_t wait = 1; wait <= question.policy.look_ahead_calls;
+       ++wait) {
+    // What the break would mask in that call, beside what it masks now; and
+    // what it would save until then, and write.
+    const std::size_t begin = OldCount(question.policy);
+    const std::size_t end = begin + static_cast<std::size_t>(wait) * each;
+    if (end > observations_.size()) break;
+    PicoUsd rent = choice.rent + SavingOf(choice.masks) * rates.read * wait;
+    std::int64_t written =
+        PromptTokens(question) - cached + (wait - 1) * (history / turns);
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto mask = MaskOf(i, question.policy, question.prices);
+      if (!mask.has_value() || goes_now[i] ||
+          IsKeptByTool(i, question.policy, observations_.size())) {
+        continue;
+      }
+      const auto call = static_cast<std::int64_t>((i - begin) / each) + 1;
+      rent += mask->saving * rates.read * (wait - call);
+      written -= mask->saving;
+    }
+    const PicoUsd price = std::max<PicoUsd>(
+        0, choice.price + written * (rates.write - rates.read));
+    if ((rent + price) * calls <
+        (choice.rent + choice.price) * (calls + wait)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 NaiveSession::Choice NaiveSession::ByMode(const Question& question) const {
   const Policy& policy = question.policy;
   if (question.prices.reasoning_prefix_bound && IsMidTurn()) return {};
@@ -76,7 +129,11 @@ NaiveSession::Choice NaiveSession::ByMode(const Question& question) const {
       CandidatesUpTo(OldCount(policy), false, question);
   BreakReason reason = BreakReason::kSchedule;
   if (policy.mode == Mode::kAdaptive) {
-    if (question.cold == BreakReason::kNone) return BestSuffix(masks, question);
+    if (question.cold == BreakReason::kNone) {
+      Choice best = BestSuffix(masks, question);
+      if (IsBetterLater(best, question)) return {};
+      return best;
+    }
     reason = question.cold;
     if (LosesCache(SavingOf(masks), question)) return {};
   }

@@ -57,6 +57,7 @@ Policy RandomPolicy(Random& random) {
     policy.later_break_percent = random.Between(1, 300);
   }
   policy.keep_observations = random.Between(kKeepObservationsMin, 10);
+  if (random.OneIn(2)) policy.look_ahead_calls = random.Between(1, 20);
   if (random.OneIn(3)) policy.keep_turns = random.Between(1, 8);
   if (random.OneIn(4)) policy.reclaim_tokens_min = random.Size(2'000);
   if (random.OneIn(3)) {

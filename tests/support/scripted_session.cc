@@ -70,6 +70,7 @@ Policy PlainPolicy() {
   Policy policy;
   policy.first_break_percent = 100;
   policy.later_break_percent = 100;
+  policy.look_ahead_calls = 0;
   policy.keep_observations = 3;
   policy.placeholder = "[masked]";
   policy.error_placeholder = "[failed]";
