@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "server/base/time.h"
+#include "server/cost/calibration.h"
 #include "server/cost/prices.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
@@ -66,6 +67,12 @@ std::int64_t CallCost::PromptTokens(std::int64_t message_tokens) const {
                                request_.token_scale_ppm);
 }
 
+std::int64_t CallCost::Scale(std::int64_t message_tokens) const {
+  return Scaled(message_tokens, request_.token_scale_ppm == 0
+                                    ? kScaleOne
+                                    : request_.token_scale_ppm);
+}
+
 TokenRates CallCost::RatesOf(std::int64_t prompt_tokens) const {
   TokenRates rates = RatesFor(prices_, prompt_tokens, is_long_life_);
   if (session_.cache().StatusOf(request_.model) == CacheStatus::kAbsent) {
@@ -122,7 +129,7 @@ PicoUsd CallCost::BreakPrice(const BreakSize& size) const {
   const std::int64_t found = CachedBefore(size);
   const std::int64_t rewritten = std::max<std::int64_t>(
       0, std::min(PromptTokens(before), cached_.view_tokens) -
-             size.cached_saving - found);
+             Scale(size.cached_saving) - found);
   PicoUsd price = SaturatingMultiply(rewritten, rates.write - rates.read);
 
   // The same tokens at the prices of the tier that the call leaves.
@@ -134,8 +141,8 @@ PicoUsd CallCost::BreakPrice(const BreakSize& size) const {
       price, SaturatingMultiply(call.written, rates.write - left.write));
   price = SaturatingAdd(
       price, SaturatingMultiply(call.uncached, rates.input - left.input));
-  price = SaturatingAdd(price,
-                        SaturatingMultiply(size.lost_reasoning, rates.output));
+  price = SaturatingAdd(
+      price, SaturatingMultiply(Scale(size.lost_reasoning), rates.output));
   return std::max<PicoUsd>(price, 0);
 }
 

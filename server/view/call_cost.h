@@ -66,6 +66,10 @@ class CallCost {
   // Tokens of a prompt with messages of so many.
   std::int64_t PromptTokens(std::int64_t message_tokens) const;
 
+  // What the provider counts for so many tokens of messages, which are added or
+  // removed.
+  std::int64_t Scale(std::int64_t message_tokens) const;
+
   // The prices of a prompt of so many tokens. Where nothing is cached, all that
   // is read or written costs the input.
   TokenRates RatesOf(std::int64_t prompt_tokens) const;

@@ -73,7 +73,7 @@ class Planner {
         CandidateFor(session_, policy_, prices_, index);
     if (!candidate.has_value()) return std::nullopt;
     candidate->rent = SaturatingMultiply(
-        candidate->saving(),
+        cost_.Scale(candidate->saving()),
         SaturatingAdd(session_.read_price_sum(), read_price_) -
             eligible_.RentBase(index));
     return candidate;
@@ -158,7 +158,7 @@ class Planner {
       if (begin != i) continue;
       const PicoUsd price = cost_.BreakPrice(WithReasoning(size, change));
       if (!HasRipened(rent, price) ||
-          size.saving < policy_.reclaim_tokens_min ||
+          cost_.Scale(size.saving) < policy_.reclaim_tokens_min ||
           cost_.LosesCache(size.saving)) {
         continue;
       }
@@ -179,14 +179,16 @@ class Planner {
     outlook.price = suffix.price;
     for (const Candidate& candidate : candidates) {
       outlook.saving += candidate.saving();
-      const PicoUsd in_each = candidate.saving() * outlook.rates.read;
+      const PicoUsd in_each =
+          cost_.Scale(candidate.saving()) * outlook.rates.read;
       if (in_each <= 0) continue;
       outlook.call_count =
           std::max(outlook.call_count, candidate.rent / in_each);
     }
+    outlook.saving = cost_.Scale(outlook.saving);
     outlook.new_tokens = prompt_tokens() - cost_.cached_view_tokens();
     const std::int64_t turns = std::max<std::int64_t>(1, session_.turn_count());
-    outlook.turn_tokens = session_.raw_tokens().total() / turns;
+    outlook.turn_tokens = cost_.Scale(session_.raw_tokens().total() / turns);
     const auto is_left = [&](std::size_t i) {
       return !eligible_.IsKeptByTool(i) &&
              std::ranges::find(candidates, &session_.observations()[i],
@@ -202,7 +204,7 @@ class Planner {
       std::int64_t saving = 0;
       for (const std::size_t end = i + each; i < end; ++i) {
         if (!is_left(i)) continue;
-        saving += MaskSaving(session_, policy_, prices_, i);
+        saving += cost_.Scale(MaskSaving(session_, policy_, prices_, i));
       }
       outlook.next_savings.push_back(saving);
     }
@@ -213,7 +215,7 @@ class Planner {
   void Take(std::vector<Candidate> candidates, BreakReason reason) {
     std::int64_t saving = 0;
     for (const Candidate& candidate : candidates) saving += candidate.saving();
-    if (saving == 0 || saving < policy_.reclaim_tokens_min) return;
+    if (saving == 0 || cost_.Scale(saving) < policy_.reclaim_tokens_min) return;
     Set(std::move(candidates), reason);
   }
 
@@ -309,16 +311,16 @@ class Planner {
   // the newest few observations is left.
   void FitWindow() {
     const std::int64_t most = PromptTokensMax(policy_, prices_);
-    std::int64_t saving = 0;
-    for (const Candidate& mask : masks_) saving += mask.saving();
-    if (TokensWithout(saving) <= most) return;
+    if (TokensWithout(SizeOf(masks_).saving) <= most) return;
 
-    saving = 0;
+    std::int64_t saving = 0;
+    std::int64_t change = session_.message_count();
     std::map<std::size_t, Candidate> forced;
     const auto add = [&](std::size_t index) {
       if (forced.contains(index)) return;
       if (std::optional<Candidate> candidate = CandidateOf(index)) {
         saving += candidate->saving();
+        change = std::min(change, candidate->first_sequence);
         forced.emplace(index, *std::move(candidate));
       }
     };
@@ -330,7 +332,10 @@ class Planner {
     const std::int64_t goal = most - most / 6;
     const auto& all = session_.observations();
     std::size_t next = eligible_.old_count();
-    while (TokensWithout(saving) > goal && next < all.size()) {
+    const auto removed = [&] {
+      return WithReasoning({.saving = saving}, change).saving;
+    };
+    while (TokensWithout(removed()) > goal && next < all.size()) {
       const std::size_t end = eligible_.GroupEnd(next);
       if (!eligible_.IsMaskableForWindow(end, all[next].turn)) break;
       for (; next < end; ++next) add(next);

@@ -209,6 +209,8 @@ class NaiveSession {
                    const Question& question) const;
   PicoUsd CostOf(const CallTokens& call, const Question& question) const;
   bool LosesCache(std::int64_t saving, const Question& question) const;
+  // What the provider counts for so many tokens.
+  static std::int64_t Scale(std::int64_t tokens, const Question& question);
   // Tokens of the prompt if `saving` tokens of its messages were removed.
   std::int64_t PromptTokens(const Question& question,
                             std::int64_t saving = 0) const;

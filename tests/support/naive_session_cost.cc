@@ -164,6 +164,12 @@ bool NaiveSession::LosesCache(std::int64_t saving,
   return before.read < before.input && after.read >= after.input;
 }
 
+std::int64_t NaiveSession::Scale(std::int64_t tokens,
+                                 const Question& question) {
+  const std::int64_t scale = question.request.token_scale_ppm;
+  return Scaled(tokens, scale == 0 ? kScaleOne : scale);
+}
+
 std::int64_t NaiveSession::PromptTokens(const Question& question,
                                         std::int64_t saving) const {
   return Foreseen(question.tokens_before.back() - saving, question.request);
@@ -225,9 +231,10 @@ PicoUsd NaiveSession::BreakPrice(const Size& size,
                                          ? std::min(before, question.held.view)
                                          : 0;
   PicoUsd price =
-      std::max<std::int64_t>(0, found_without - size.saving_in_last - found) *
+      std::max<std::int64_t>(
+          0, found_without - Scale(size.saving_in_last, question) - found) *
       (rates.write - rates.read);
-  price += size.lost_reasoning * rates.output;
+  price += Scale(size.lost_reasoning, question) * rates.output;
   // The call that is made, at the rates of the tier that it leaves.
   const CallTokens call = Split(after, found, question);
   price -= call.read * (old_rates.read - rates.read);

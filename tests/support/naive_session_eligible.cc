@@ -225,7 +225,7 @@ std::vector<NaiveSession::Candidate> NaiveSession::CandidatesUpTo(
     std::optional<Candidate> candidate =
         MaskOf(i, question.policy, question.prices);
     if (!candidate.has_value()) continue;
-    candidate->rent = candidate->saving * RentOf(i, question);
+    candidate->rent = Scale(candidate->saving, question) * RentOf(i, question);
     candidates.push_back(*std::move(candidate));
   }
   return candidates;

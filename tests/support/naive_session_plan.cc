@@ -60,7 +60,7 @@ NaiveSession::Choice NaiveSession::BestSuffix(
                question);
     const std::int64_t saving = SavingOf(choice.masks);
     if (choice.rent * 100 < choice.price * percent) continue;
-    if (saving < question.policy.reclaim_tokens_min) continue;
+    if (Scale(saving, question) < question.policy.reclaim_tokens_min) continue;
     if (LosesCache(saving, question)) continue;
     if (best.masks.empty() ||
         choice.rent - choice.price > best.rent - best.price) {
@@ -81,7 +81,7 @@ bool NaiveSession::IsBetterLater(const Choice& choice,
   std::vector<bool> goes_now(observations_.size());
   for (const Candidate& mask : choice.masks) {
     goes_now[mask.observation] = true;
-    const PicoUsd in_each = mask.saving * rates.read;
+    const PicoUsd in_each = Scale(mask.saving, question) * rates.read;
     if (in_each > 0) calls = std::max(calls, mask.rent / in_each);
   }
   std::int64_t history = 0;
@@ -99,9 +99,10 @@ bool NaiveSession::IsBetterLater(const Choice& choice,
     const std::size_t begin = OldCount(question.policy);
     const std::size_t end = begin + static_cast<std::size_t>(wait) * each;
     if (end > observations_.size()) break;
-    PicoUsd rent = choice.rent + SavingOf(choice.masks) * rates.read * wait;
-    std::int64_t written =
-        PromptTokens(question) - cached + (wait - 1) * (history / turns);
+    PicoUsd rent = choice.rent +
+                   Scale(SavingOf(choice.masks), question) * rates.read * wait;
+    std::int64_t written = PromptTokens(question) - cached +
+                           (wait - 1) * Scale(history / turns, question);
     for (std::size_t i = begin; i < end; ++i) {
       const auto mask = MaskOf(i, question.policy, question.prices);
       if (!mask.has_value() || goes_now[i] ||
@@ -109,8 +110,9 @@ bool NaiveSession::IsBetterLater(const Choice& choice,
         continue;
       }
       const auto call = static_cast<std::int64_t>((i - begin) / each) + 1;
-      rent += mask->saving * rates.read * (wait - call);
-      written -= mask->saving;
+      const std::int64_t saving = Scale(mask->saving, question);
+      rent += saving * rates.read * (wait - call);
+      written -= saving;
     }
     const PicoUsd price = std::max<PicoUsd>(
         0, choice.price + written * (rates.write - rates.read));
@@ -152,14 +154,16 @@ NaiveSession::Choice NaiveSession::ByMode(const Question& question) const {
     masks.resize(count);
   }
   const std::int64_t saving = SavingOf(masks);
-  if (saving == 0 || saving < policy.reclaim_tokens_min) return {};
+  if (saving == 0 || Scale(saving, question) < policy.reclaim_tokens_min) {
+    return {};
+  }
   return Choose(reason, std::move(masks), question);
 }
 
 void NaiveSession::FitWindow(const Question& question, Choice& choice) const {
   const std::int64_t most = PromptTokensMax(question.policy, question.prices);
   const auto tokens = [&](const std::vector<Candidate>& masks) {
-    return PromptTokens(question, SavingOf(masks));
+    return PromptTokens(question, SizeOf(masks, question).saving);
   };
   if (tokens(choice.masks) <= most) return;
   std::size_t end = OldCount(question.policy);
