@@ -160,12 +160,18 @@ void App::LoadCalibrations() {
 }
 
 absl::Status App::LoadPolicies() {
-  CLERESTORY_RETURN_IF_ERROR(engine_.policies().LoadStored(
-      [this](absl::string_view tenant, const absl::Status& why) {
-        logger_.Write(Severity::kError, "stored_policy_refused",
-                      {{"tenant", std::string(tenant)},
-                       {"message", std::string(why.message())}});
-      }));
+  CLERESTORY_ASSIGN_OR_RETURN(
+      const std::int64_t hidden,
+      engine_.policies().LoadStored(
+          [this](absl::string_view tenant, const absl::Status& why) {
+            logger_.Write(Severity::kError, "stored_policy_refused",
+                          {{"tenant", std::string(tenant)},
+                           {"message", std::string(why.message())}});
+          }));
+  if (hidden > 0) {
+    logger_.Write(Severity::kError, "stored_policies_damaged",
+                  {{"skipped", hidden}});
+  }
   std::vector<std::string> directories;
   if (!config_.policy_dir.empty()) directories.push_back(config_.policy_dir);
   if (!config_.prices_file.empty()) {
