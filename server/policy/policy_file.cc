@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -126,6 +127,13 @@ class Parser {
       for (YamlMap& map : Few(maps, kPoliciesMax)) {
         parsed.policies.push_back(ParsePolicy(map));
       }
+      if (globs_ > kFileGlobsMax) {
+        root.Add("policies", absl::StrCat("has ", globs_,
+                                          " globs and rules of tools; "
+                                          "write at most ",
+                                          kFileGlobsMax));
+        parsed.policies.clear();
+      }
     } else {
       root.Add("policies", "is missing; write a list of policies");
     }
@@ -220,9 +228,9 @@ class Parser {
     if (!map.has_value()) return;
     const std::vector<std::string> keys = map->Keys();
     if (keys.empty() || keys.size() > kLabelsMax) {
-      match.Add("labels",
-                absl::StrCat("has ", keys.size(), " labels; write 1 to ",
-                             kLabelsMax, " as name: value"));
+      return match.Add("labels",
+                       absl::StrCat("has ", keys.size(), " labels; write 1 to ",
+                                    kLabelsMax, " as name: value"));
     }
     for (const std::string& key : keys) {
       const auto value = map->Text(key);
@@ -321,14 +329,15 @@ class Parser {
     if (globs->empty() || globs->size() > kGlobsMax) {
       tools.Add(key, absl::StrCat("has ", globs->size(), " globs; write 1 to ",
                                   kGlobsMax, ", or leave it out"));
+      return std::nullopt;
     }
+    globs_ += globs->size();
+    std::set<absl::string_view> earlier;
     for (std::size_t i = 0; i < globs->size(); ++i) {
       const absl::Status status = CheckGlob(key, globs->at(i));
       if (!status.ok()) {
         tools.AddItem(key, i, WhatOf(status, key));
-      } else if (std::count(globs->begin(),
-                            globs->begin() + static_cast<std::ptrdiff_t>(i),
-                            globs->at(i)) > 0) {
+      } else if (!earlier.insert(globs->at(i)).second) {
         tools.AddItem(key, i, "stands twice; leave one of them out");
       }
     }
@@ -343,6 +352,7 @@ class Parser {
                                       " rules; write at most ", kGlobsMax));
     }
     for (YamlMap& map : Few(maps, kGlobsMax)) {
+      ++globs_;
       ToolRule rule;
       if (!map.Has("tool")) {
         map.Add("tool", "is missing; write the glob of the tools meant");
@@ -372,6 +382,7 @@ class Parser {
   }
 
   std::vector<Problem>& problems_;
+  std::size_t globs_ = 0;  // Of all policies, rules included.
 };
 
 }  // namespace
