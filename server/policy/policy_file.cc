@@ -22,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "server/base/limits.h"
+#include "server/model/labels.h"
 #include "server/policy/policy.h"
 #include "server/policy/presets.h"
 #include "server/policy/tool_glob.h"
@@ -58,22 +59,14 @@ constexpr YamlField kYamlFields[] = {
 };
 
 constexpr std::size_t kNameBytesMax = 64;
-constexpr std::size_t kLabelsMax = 16;
-constexpr std::size_t kLabelBytesMax = 63;
 constexpr absl::string_view kSuffix = ".yaml";
 
-// Whether `text` is 1 to `size` letters, digits and characters of `others`.
-bool IsName(absl::string_view text, std::size_t size,
-            absl::string_view others) {
-  return !text.empty() && text.size() <= size &&
-         std::all_of(text.begin(), text.end(), [&](char c) {
-           return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
-                  others.find(c) != absl::string_view::npos;
-         });
-}
-
 bool IsPlainName(absl::string_view text) {
-  return IsName(text, kNameBytesMax, "_-.");
+  return !text.empty() && text.size() <= kNameBytesMax &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                  absl::string_view("_-.").find(c) != absl::string_view::npos;
+         });
 }
 
 std::string ExpectedName(absl::string_view text) {
@@ -227,29 +220,25 @@ class Parser {
     auto map = match.Map("labels");
     if (!map.has_value()) return;
     const std::vector<std::string> keys = map->Keys();
-    if (keys.empty() || keys.size() > kLabelsMax) {
+    if (keys.empty() || std::ssize(keys) > kSessionLabelsMax) {
       return match.Add("labels",
                        absl::StrCat("has ", keys.size(), " labels; write 1 to ",
-                                    kLabelsMax, " as name: value"));
+                                    kSessionLabelsMax, " as name: value"));
     }
     for (const std::string& key : keys) {
       const auto value = map->Text(key);
       if (!value.has_value()) continue;
-      if (!IsName(key, kLabelBytesMax, "_-./")) {
-        map->Add(key,
-                 absl::StrCat("the name of a label has 1 to ", kLabelBytesMax,
-                              " letters, digits, _, -, . and /; write "
-                              "another"));
+      const std::string of_key = LabelKeyProblem(key);
+      const std::string of_value = LabelValueProblem(*value);
+      if (!of_key.empty()) {
+        map->Add(key, of_key);
       } else if (absl::StrContains(*value, '*') ||
                  absl::StrContains(*value, '?')) {
         map->Add(key,
                  "labels are compared as they stand, * and ? mean "
                  "nothing; write one policy for each value");
-      } else if (!IsName(*value, kLabelBytesMax, "_-./:@+")) {
-        map->Add(key, absl::StrCat("expected 1 to ", kLabelBytesMax,
-                                   " letters, digits, _, -, ., /, :, @ and +, "
-                                   "not ",
-                                   QuoteForError(*value)));
+      } else if (!of_value.empty()) {
+        map->Add(key, absl::StrCat(of_value, ", not ", QuoteForError(*value)));
       } else {
         parsed.labels.emplace(key, *value);
       }

@@ -160,6 +160,10 @@ TEST(PolicyConvertTest, LabelsHaveLimits) {
     EXPECT_THAT(ToLabels("labels", labels), kInvalid) << key;
   }
   labels = {};
+  // What no policy could ask for is no label.
+  labels["k"] = "night batch";
+  EXPECT_EQ(MetadataOf(ToLabels("labels", labels).status(), "field"),
+            "labels[k]");
   labels["k"] = std::string(129, 'v');
   EXPECT_EQ(MetadataOf(ToLabels("labels", labels).status(), "field"),
             "labels[k]");
