@@ -3,7 +3,6 @@
 
 #include "server/rpc/convert.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
