@@ -180,7 +180,10 @@ absl::Status App::LoadPolicies() {
   if (directories.empty()) return absl::OkStatus();
   CLERESTORY_RETURN_IF_ERROR(files_.Load());
   CLERESTORY_ASSIGN_OR_RETURN(
-      watch_, FileWatch::Start(directories, [this] { files_.Reload(); }));
+      std::unique_ptr<FileWatch> watch,
+      FileWatch::Start(directories, [this] { files_.Reload(); }));
+  const MutexLock lock(watch_mutex_);
+  watch_ = std::move(watch);
   // For what changed after it was read and before it was watched.
   watch_->Trigger();
   return absl::OkStatus();
@@ -190,6 +193,7 @@ void App::Reload() {
   logger_.Write(Severity::kInfo, "reloading",
                 {{"policy_dir", config_.policy_dir},
                  {"prices_file", config_.prices_file}});
+  const MutexLock lock(watch_mutex_);
   if (watch_ != nullptr) watch_->Trigger();
 }
 
@@ -197,7 +201,13 @@ void App::Stop() {
   if (server_ == nullptr) return;
   logger_.Write(Severity::kInfo, "draining",
                 {{"drain_seconds", config_.drain_seconds}});
-  watch_.reset();
+  std::unique_ptr<FileWatch> watch;
+  {
+    const MutexLock lock(watch_mutex_);
+    watch.swap(watch_);
+  }
+  // Waits for what it reads, without the lock.
+  watch.reset();
   server_->GetHealthCheckService()->SetServingStatus(false);
   // A call that meets gRPC's own shutdown is cancelled, which says nothing; one
   // that comes before it hears that it may be tried again.
