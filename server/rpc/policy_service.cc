@@ -61,7 +61,6 @@ absl::StatusOr<Played> ReadPlayed(const ServiceContext& service,
     played.field = "posted.messages";
     CLERESTORY_ASSIGN_OR_RETURN(played.input,
                                 ToBacktestInput(request.posted()));
-    CLERESTORY_RETURN_IF_ERROR(CheckTrialBytes(played.field, played.input));
     CLERESTORY_ASSIGN_OR_RETURN(
         played.header.labels,
         ToLabels("posted.labels", request.posted().labels()));
@@ -72,10 +71,11 @@ absl::StatusOr<Played> ReadPlayed(const ServiceContext& service,
   CLERESTORY_ASSIGN_OR_RETURN(const SessionKey key,
                               KeyOf(service, request.session_id()));
   played.field = "session_id";
-  CLERESTORY_ASSIGN_OR_RETURN(played.input, service.engine.ReadForTrial(key));
-  CLERESTORY_RETURN_IF_ERROR(CheckTrialBytes(played.field, played.input));
   CLERESTORY_ASSIGN_OR_RETURN(const SessionSummary summary,
                               service.engine.GetSession(key));
+  CLERESTORY_RETURN_IF_ERROR(
+      CheckTrialBytes(played.field, summary.history_bytes));
+  CLERESTORY_ASSIGN_OR_RETURN(played.input, service.engine.ReadForTrial(key));
   played.header = summary.header;
   played.model = played.input.messages.empty()
                      ? summary.header.model

@@ -57,12 +57,7 @@ GoOn LimitTrial(absl::string_view field,
   };
 }
 
-absl::Status CheckTrialBytes(absl::string_view field,
-                             const BacktestInput& input) {
-  std::int64_t bytes = 0;
-  for (const BacktestInput::Message& message : input.messages) {
-    bytes += static_cast<std::int64_t>(message.bytes->size());
-  }
+absl::Status CheckTrialBytes(absl::string_view field, std::int64_t bytes) {
   if (bytes <= kTrialBytesMax) return absl::OkStatus();
   return FieldError(field, absl::StrCat("too long to be played: it has ", bytes,
                                         " bytes, and at most ", kTrialBytesMax,

@@ -44,9 +44,8 @@ class TrialSlots {
 GoOn LimitTrial(absl::string_view field,
                 std::function<absl::Status()> check_call);
 
-// kFieldInvalid for `field` if `input` has more than kTrialBytesMax.
-absl::Status CheckTrialBytes(absl::string_view field,
-                             const BacktestInput& input);
+// kFieldInvalid for `field` if a session has more than kTrialBytesMax.
+absl::Status CheckTrialBytes(absl::string_view field, std::int64_t bytes);
 
 }  // namespace clerestory
 

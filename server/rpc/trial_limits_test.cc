@@ -3,9 +3,6 @@
 
 #include "server/rpc/trial_limits.h"
 
-#include <memory>
-#include <string>
-
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -56,16 +53,11 @@ TEST(TrialLimitsTest, ATrialEndsWithItsCall) {
 }
 
 TEST(TrialLimitsTest, ASessionOfTooManyBytesIsNotPlayed) {
-  const auto bytes = std::make_shared<const std::string>(
-      static_cast<std::size_t>(kMessageBytesMax), 'x');
-  BacktestInput input;
-  while (static_cast<std::int64_t>(input.messages.size()) * kMessageBytesMax <
-         kTrialBytesMax) {
-    input.messages.push_back({.bytes = bytes, .model = ""});
-  }
-  EXPECT_THAT(CheckTrialBytes("session_id", input), IsOk());
-  input.messages.push_back({.bytes = bytes, .model = ""});
-  EXPECT_THAT(CheckTrialBytes("session_id", input), kInvalid);
+  EXPECT_THAT(CheckTrialBytes("session_id", kTrialBytesMax), IsOk());
+  const absl::Status refused =
+      CheckTrialBytes("session_id", kTrialBytesMax + 1);
+  EXPECT_THAT(refused, kInvalid);
+  EXPECT_EQ(MetadataOf(refused, "field"), "session_id");
 }
 
 }  // namespace
