@@ -3,6 +3,9 @@
 
 #include "server/policy/policy_file.h"
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
@@ -33,6 +37,81 @@ namespace fs = std::filesystem;
 std::string ReadFile(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<fs::path> Mistakes() {
+  std::vector<fs::path> paths;
+  const fs::path folder =
+      fs::path(CLERESTORY_SOURCE_DIR) / "tests/testdata/policies";
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".yaml") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::vector<Problem> ProblemsOf(const fs::path& path) {
+  std::vector<Problem> problems;
+  const auto set = LoadPolicies(path.filename().string(), ReadFile(path),
+                                Policy(), problems);
+  EXPECT_FALSE(set.has_value()) << path;
+  EXPECT_THAT(problems, Not(IsEmpty())) << path;
+  return problems;
+}
+
+// Whether `what` says what to write instead.
+bool HasRemedy(absl::string_view what) {
+  for (const absl::string_view remedy :
+       {"expected ", "; write ", "; use ", "; leave ", "; give ", "; rename ",
+        ", or write ", "; * is ", "no blanks; "}) {
+    if (absl::StrContains(what, remedy)) return true;
+  }
+  return false;
+}
+
+// Each file has a mistake, or some; beside it stands what is said of them. With
+// CLERESTORY_WRITE_GOLDEN=1 that is written anew.
+TEST(PolicyFileTest, EveryMistakeIsToldAsWrittenBesideIt) {
+  const bool writes = std::getenv("CLERESTORY_WRITE_GOLDEN") != nullptr;
+  for (const fs::path& path : Mistakes()) {
+    const std::string told = Describe(ProblemsOf(path)) + "\n";
+    fs::path golden = path;
+    golden.replace_extension(".txt");
+    if (writes) std::ofstream(golden, std::ios::binary) << told;
+    EXPECT_EQ(told, ReadFile(golden)) << golden;
+  }
+}
+
+TEST(PolicyFileTest, EveryMistakeHasItsPlaceAndARemedy) {
+  const std::vector<fs::path> paths = Mistakes();
+  EXPECT_GE(paths.size(), 40U);
+  int problem_count = 0;
+  int explained_count = 0;
+  int without_path_count = 0;
+  for (const fs::path& path : paths) {
+    for (const Problem& problem : ProblemsOf(path)) {
+      ++problem_count;
+      const bool is_explained = problem.file == path.filename().string() &&
+                                problem.line > 0 && problem.column > 0 &&
+                                HasRemedy(problem.what);
+      EXPECT_TRUE(is_explained) << Describe(problem);
+      if (is_explained) ++explained_count;
+      // What is wrong with the file as a whole, or with it as YAML, is at no
+      // path.
+      if (problem.path.empty()) ++without_path_count;
+    }
+  }
+  std::printf(
+      "%zu files with mistakes, %d problems told, %d with line, column and "
+      "remedy, %d of them with a path too\n",
+      paths.size(), problem_count, explained_count,
+      problem_count - without_path_count);
+}
+
+TEST(PolicyFileTest, NoTwoMistakesAreTheSame) {
+  std::set<std::string> texts;
+  for (const fs::path& path : Mistakes()) texts.insert(ReadFile(path));
+  EXPECT_EQ(texts.size(), Mistakes().size());
 }
 
 TEST(PolicyFileTest, TheTenantIsThatOfTheFileOrItsName) {
