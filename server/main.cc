@@ -18,12 +18,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "server/app/app.h"
 #include "server/app/config.h"
 #include "server/base/log.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
 #include "server/policy/policy.h"
+#include "server/policy/presets.h"
 
 namespace clerestory {
 namespace {
@@ -84,7 +86,11 @@ int Main(int argc, char** argv) {
     option->description(std::string(field.help));
   }
   cli.add_option("--policy", policy,
-                 "mode and fields, as in block,block_size=20");
+                 absl::StrCat("a mode (off, every_turn, block, threshold, "
+                              "adaptive, delegate) or a preset (",
+                              PresetNames(),
+                              "), and fields that differ, as in "
+                              "block,block_size=20"));
   CLI11_PARSE(cli, argc, argv);
 
   const absl::StatusOr<Config> config = MakeConfig(path, policy, flags);

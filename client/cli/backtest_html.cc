@@ -84,6 +84,7 @@ Total TotalOf(const Sessions& sessions, std::size_t policy) {
     total.refetch_cost += result.refetch_cost;
     total.input.read += result.input.read;
     total.input.written += result.input.written;
+    total.input.uncached += result.input.uncached;
     total.break_count += BreakCount(result);
     total.masked_count += result.masked_count;
   }
@@ -228,14 +229,15 @@ std::string CostTable(const Sessions& sessions) {
 
 std::string TokenTable(const Sessions& sessions) {
   Rows rows = {{"policy", "breaks", "masked", "tokens read", "tokens written",
-                "prefill, in s"}};
+                "tokens not cached", "prefill, in s"}};
   const std::vector<PolicyOutcome>& policies = sessions.front().policies;
   for (std::size_t p = 0; p < policies.size(); ++p) {
     const Total total = TotalOf(sessions, p);
     rows.push_back(
         {policies[p].policy, FormatCount(total.break_count),
          FormatCount(total.masked_count), FormatCount(total.input.read),
-         FormatCount(total.input.written), Seconds(total.input.written)});
+         FormatCount(total.input.written), FormatCount(total.input.uncached),
+         Seconds(total.input.written + total.input.uncached)});
   }
   return Table(rows);
 }

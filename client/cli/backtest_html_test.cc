@@ -108,6 +108,13 @@ TEST(FormatHtmlTest, HasEveryChartOfASession) {
   EXPECT_THAT(html, HasSubstr("<td>$4.3224</td>")) << "masking every turn";
 }
 
+TEST(FormatHtmlTest, CountsTheTokensThatAreNotCached) {
+  SessionOutcome outcome = Outcome("a", 30);
+  EXPECT_THAT(FormatHtml({outcome}, "list"), Not(HasSubstr("1,234,567,890")));
+  outcome.policies.back().result.input.uncached = 1'234'567'890;
+  EXPECT_THAT(FormatHtml({outcome}, "list"), HasSubstr("1,234,567,890"));
+}
+
 TEST(FormatHtmlTest, MarksTheBreaksOfPoliciesThatHaveFew) {
   const SessionOutcome outcome = Outcome("a", 60);
   const auto& breaks = outcome.policies[2].result.breaks;

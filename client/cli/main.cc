@@ -13,6 +13,7 @@
 #include "client/cli/backtest_command.h"
 #include "client/cli/replay_command.h"
 #include "server/backtest/price_source.h"
+#include "server/policy/presets.h"
 
 namespace clerestory {
 namespace {
@@ -26,9 +27,12 @@ void AddBacktest(CLI::App& cli, BacktestOptions& options) {
                      "transcripts: files, or folders of OpenHands events");
   command
       .add_option("--policy", options.policies,
-                  "a mode (off, every_turn, block, threshold, adaptive), and "
-                  "fields that differ, as in block,block_size=20 or "
-                  "adaptive,errors=drop; may be repeated")
+                  absl::StrCat(
+                      "a mode (off, every_turn, block, threshold, adaptive, "
+                      "delegate) or a preset (",
+                      PresetNames(),
+                      "), and fields that differ, as in block,block_size=20 or "
+                      "adaptive,errors=drop; may be repeated"))
       ->take_all();
   command.add_option(
       "--format", options.source,

@@ -160,12 +160,18 @@ void App::LoadCalibrations() {
 }
 
 absl::Status App::LoadPolicies() {
-  CLERESTORY_RETURN_IF_ERROR(engine_.policies().LoadStored(
-      [this](absl::string_view tenant, const absl::Status& why) {
-        logger_.Write(Severity::kError, "stored_policy_refused",
-                      {{"tenant", std::string(tenant)},
-                       {"message", std::string(why.message())}});
-      }));
+  CLERESTORY_ASSIGN_OR_RETURN(
+      const std::int64_t hidden,
+      engine_.policies().LoadStored(
+          [this](absl::string_view tenant, const absl::Status& why) {
+            logger_.Write(Severity::kError, "stored_policy_refused",
+                          {{"tenant", std::string(tenant)},
+                           {"message", std::string(why.message())}});
+          }));
+  if (hidden > 0) {
+    logger_.Write(Severity::kError, "stored_policies_damaged",
+                  {{"skipped", hidden}});
+  }
   std::vector<std::string> directories;
   if (!config_.policy_dir.empty()) directories.push_back(config_.policy_dir);
   if (!config_.prices_file.empty()) {
@@ -174,7 +180,10 @@ absl::Status App::LoadPolicies() {
   if (directories.empty()) return absl::OkStatus();
   CLERESTORY_RETURN_IF_ERROR(files_.Load());
   CLERESTORY_ASSIGN_OR_RETURN(
-      watch_, FileWatch::Start(directories, [this] { files_.Reload(); }));
+      std::unique_ptr<FileWatch> watch,
+      FileWatch::Start(directories, [this] { files_.Reload(); }));
+  const MutexLock lock(watch_mutex_);
+  watch_ = std::move(watch);
   // For what changed after it was read and before it was watched.
   watch_->Trigger();
   return absl::OkStatus();
@@ -184,6 +193,7 @@ void App::Reload() {
   logger_.Write(Severity::kInfo, "reloading",
                 {{"policy_dir", config_.policy_dir},
                  {"prices_file", config_.prices_file}});
+  const MutexLock lock(watch_mutex_);
   if (watch_ != nullptr) watch_->Trigger();
 }
 
@@ -191,7 +201,13 @@ void App::Stop() {
   if (server_ == nullptr) return;
   logger_.Write(Severity::kInfo, "draining",
                 {{"drain_seconds", config_.drain_seconds}});
-  watch_.reset();
+  std::unique_ptr<FileWatch> watch;
+  {
+    const MutexLock lock(watch_mutex_);
+    watch.swap(watch_);
+  }
+  // Waits for what it reads, without the lock.
+  watch.reset();
   server_->GetHealthCheckService()->SetServingStatus(false);
   // A call that meets gRPC's own shutdown is cancelled, which says nothing; one
   // that comes before it hears that it may be tried again.

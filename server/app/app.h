@@ -16,6 +16,7 @@
 #include "server/app/policy_files.h"
 #include "server/base/executor.h"
 #include "server/base/log.h"
+#include "server/base/mutex.h"
 #include "server/base/time.h"
 #include "server/engine/session_engine.h"
 #include "server/rpc/call.h"
@@ -50,14 +51,15 @@ class App {
   PolicyFiles::Counters file_counters() const { return files_.counters(); }
 
   // Reads the files that may change while it runs again, soon: policies and
-  // prices. A bad one changes nothing. Safe from any thread.
-  void Reload();
+  // prices. A bad one changes nothing. Does nothing once it was told to stop.
+  // Safe from any thread.
+  void Reload() CLERESTORY_EXCLUDES(watch_mutex_);
 
   // Says to health checks that it is not serving any more, and for a moment to
   // callers that they should go elsewhere; then takes no new calls, lets those
   // under way end for up to `drain_seconds`, and closes the store. Repeating it
-  // does nothing.
-  void Stop();
+  // does nothing. By one thread at a time.
+  void Stop() CLERESTORY_EXCLUDES(watch_mutex_);
 
  private:
   App(const Config& config, const Clock& clock, Logger& logger,
@@ -65,7 +67,7 @@ class App {
 
   // Puts the policies of all tenants and the prices in force, and begins to
   // watch their files.
-  absl::Status LoadPolicies();
+  absl::Status LoadPolicies() CLERESTORY_EXCLUDES(watch_mutex_);
   // As FileLoader.
   void LoadPrices(absl::string_view file, absl::string_view text,
                   std::vector<Problem>& problems);
@@ -78,7 +80,8 @@ class App {
   SessionEngine engine_;
   PolicyFiles files_;
   // Ends before the files that it has read again; null if there are none.
-  std::unique_ptr<FileWatch> watch_;
+  Mutex watch_mutex_;
+  std::unique_ptr<FileWatch> watch_ CLERESTORY_GUARDED_BY(watch_mutex_);
   // Ends before the engine that its work uses.
   std::unique_ptr<Executor> executor_;
   ServiceContext context_;

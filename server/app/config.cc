@@ -21,6 +21,7 @@
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/policy/policy.h"
+#include "server/policy/presets.h"
 
 namespace clerestory {
 namespace {
@@ -104,12 +105,25 @@ class YamlReader {
  private:
   void ReadPolicy(const YAML::Node& node) {
     if (!node.IsMap()) return Add(node, "policy: expected a mapping");
+    // What the others start from, wherever it stands.
+    if (const YAML::Node preset = node["preset"]) ReadPreset(preset);
     ForEach(node, [this](const std::string& name, const YAML::Node&,
                          const YAML::Node& value) {
+      if (name == "preset") return;
       SetScalar(value, [&](absl::string_view text) {
         return SetPolicyField(name, text, config_.policy);
       });
     });
+  }
+
+  void ReadPreset(const YAML::Node& node) {
+    if (!node.IsScalar()) return Add(node, "preset: expected a single value");
+    if (const Preset* preset = FindPreset(node.Scalar())) {
+      config_.policy = preset->policy;
+      return;
+    }
+    Add(node, absl::StrCat("preset: unknown preset \"", node.Scalar(),
+                           "\"; use ", PresetNames()));
   }
 
   // Calls `visit(name, key, value)` for each member; names occur once.

@@ -18,6 +18,7 @@
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/policy/policy.h"
+#include "server/policy/presets.h"
 #include "tests/support/status_matchers.h"
 
 namespace clerestory {
@@ -116,6 +117,21 @@ TEST(ConfigTest, YamlSetsEveryField) {
   EXPECT_EQ(config.worker_threads, 7);
   EXPECT_EQ(config.cache_bytes, 0);
   EXPECT_EQ(config.drain_seconds, 3600);
+}
+
+TEST(ConfigTest, APolicyMayStartFromAPreset) {
+  Policy expected = FindPreset("jetbrains")->policy;
+  EXPECT_EQ(Load("policy: {preset: jetbrains}").policy, expected);
+  expected.keep_observations = 5;
+  for (const char* const fields : {"preset: jetbrains, keep_observations: 5",
+                                   "keep_observations: 5, preset: jetbrains"}) {
+    EXPECT_EQ(Load(absl::StrCat("policy: {", fields, "}")).policy, expected);
+  }
+  EXPECT_EQ(ErrorOf("policy:\n  preset: none\n"),
+            absl::StrCat("f.yaml:2:11: preset: unknown preset \"none\"; use ",
+                         PresetNames()));
+  EXPECT_EQ(ErrorOf("policy:\n  preset: [a]\n"),
+            "f.yaml:2:11: preset: expected a single value");
 }
 
 TEST(ConfigTest, AFieldSetsItsOwnMemberOnly) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -50,7 +51,8 @@ struct Step {
 // in the Responses API the run of its items.
 template <typename OnCall>
 absl::Status Play(const BacktestInput& input, const Policy& policy,
-                  const PriceSource& source, Session& session, OnCall on_call) {
+                  const PriceSource& source, const GoOn& go_on,
+                  Session& session, OnCall on_call) {
   TimeMicros now = 0;
   std::string model;
   std::optional<ViewServed> call;       // Of which the answer is not over.
@@ -70,7 +72,12 @@ absl::Status Play(const BacktestInput& input, const Policy& policy,
     const bool goes_on = is_answer && call.has_value() &&
                          input.format == Format::kOpenaiResponses;
     if (!goes_on) finish_call();
-    if (is_answer && !goes_on) {
+    const bool is_call = is_answer && !goes_on;
+    if (go_on != nullptr) {
+      CLERESTORY_RETURN_IF_ERROR(
+          go_on(is_call ? std::ssize(session.observations()) : 0));
+    }
+    if (is_call) {
       if (!message.model.empty()) model = message.model;
       prices = &source.Of(model, now);
       call = PlanView(session, policy, *prices,
@@ -80,7 +87,8 @@ absl::Status Play(const BacktestInput& input, const Policy& policy,
       session.Apply(*call);
       output_tokens = 0;
     }
-    output_tokens += parsed->front().tokens.total();
+    output_tokens =
+        SaturatingAdd(output_tokens, parsed->front().tokens.total());
     session.Append({.time = now, .message = message.bytes},
                    std::move(parsed->front()));
   }
@@ -196,16 +204,19 @@ struct PricedCall {
 
 PicoUsd OutputCost(const ViewServed& view, std::int64_t tokens,
                    const ModelPrices& prices) {
-  return tokens * RatesFor(prices, view.view_call.total(), false).output;
+  return SaturatingMultiply(
+      tokens, RatesFor(prices, view.view_call.total(), false).output);
 }
 
 // What it would cost if all that `view` masks, which saves `saved` tokens, were
 // fetched again.
 PicoUsd RefetchCost(const ViewServed& view, std::int64_t saved,
                     const ModelPrices& prices) {
-  const PicoUsd call = view.view_call.total() * prices.read +
-                       kRefetchOutputTokens * prices.output;
-  return static_cast<PicoUsd>(view.masks.size()) * call + saved * prices.write;
+  const PicoUsd call =
+      SaturatingAdd(SaturatingMultiply(view.view_call.total(), prices.read),
+                    SaturatingMultiply(kRefetchOutputTokens, prices.output));
+  return SaturatingAdd(SaturatingMultiply(std::ssize(view.masks), call),
+                       SaturatingMultiply(saved, prices.write));
 }
 
 }  // namespace
@@ -213,34 +224,36 @@ PicoUsd RefetchCost(const ViewServed& view, std::int64_t saved,
 absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
                                         const Policy& policy,
                                         const TokenCounter& counter,
-                                        const PriceSource& prices) {
+                                        const PriceSource& prices,
+                                        const GoOn& go_on) {
   Session session(HeaderOf(input), counter);
   BacktestResult result;
   std::int64_t saved = 0;  // By the view before, in tokens.
-  CLERESTORY_RETURN_IF_ERROR(
-      Play(input, policy, prices, session,
-           [&](ViewServed view, std::int64_t output_tokens,
-               const ModelPrices& call_prices) {
-             BacktestCall call;
-             call.output_tokens = output_tokens;
-             call.cost =
-                 view.view_cost + OutputCost(view, output_tokens, call_prices);
-             result.cost += call.cost;
-             result.input.read += view.view_call.read;
-             result.input.written += view.view_call.written;
-             result.input.uncached += view.view_call.uncached;
-             result.output_tokens += output_tokens;
-             ++result.breaks.at(static_cast<std::size_t>(view.break_reason));
-             const auto masked = static_cast<std::int64_t>(view.masks.size());
-             const std::int64_t saved_now =
-                 view.raw_tokens.total() - view.view_tokens.total();
-             result.masked_count += masked;
-             result.refetch_cost +=
-                 RefetchCost(view, saved_now - saved, call_prices);
-             saved = saved_now;
-             call.view = std::move(view);
-             result.calls.push_back(std::move(call));
-           }));
+  CLERESTORY_RETURN_IF_ERROR(Play(
+      input, policy, prices, go_on, session,
+      [&](ViewServed view, std::int64_t output_tokens,
+          const ModelPrices& call_prices) {
+        BacktestCall call;
+        call.output_tokens = output_tokens;
+        call.cost = SaturatingAdd(view.view_cost,
+                                  OutputCost(view, output_tokens, call_prices));
+        result.cost = SaturatingAdd(result.cost, call.cost);
+        result.input.read += view.view_call.read;
+        result.input.written += view.view_call.written;
+        result.input.uncached += view.view_call.uncached;
+        result.output_tokens += output_tokens;
+        ++result.breaks.at(static_cast<std::size_t>(view.break_reason));
+        const auto masked = static_cast<std::int64_t>(view.masks.size());
+        const std::int64_t saved_now =
+            view.raw_tokens.total() - view.view_tokens.total();
+        result.masked_count += masked;
+        result.refetch_cost =
+            SaturatingAdd(result.refetch_cost,
+                          RefetchCost(view, saved_now - saved, call_prices));
+        saved = saved_now;
+        call.view = std::move(view);
+        result.calls.push_back(std::move(call));
+      }));
   return result;
 }
 
@@ -253,7 +266,7 @@ absl::StatusOr<std::vector<PicoUsd>> OptimumCosts(const BacktestInput& input,
   Session session(HeaderOf(input), counter);
   std::vector<PricedCall> calls;
   CLERESTORY_RETURN_IF_ERROR(
-      Play(input, off, prices, session,
+      Play(input, off, prices, nullptr, session,
            [&](ViewServed view, std::int64_t output_tokens,
                const ModelPrices& call_prices) {
              calls.push_back({.view = std::move(view),

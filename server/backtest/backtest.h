@@ -6,9 +6,11 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/backtest/price_source.h"
 #include "server/base/time.h"
@@ -61,16 +63,23 @@ struct BacktestResult {
 // What a model writes to call a tool again.
 inline constexpr std::int64_t kRefetchOutputTokens = 60;
 
+// Asked before each message of a session that is played; an error ends it.
+// `observations` is how many there are by then if it answers a model call,
+// which looks at them all, and else 0.
+using GoOn = std::function<absl::Status(std::int64_t observations)>;
+
 // Plays `input` again under `policy`: a model call before every assistant
 // message, with the same decisions and the same estimates as a server would
 // make and note. `prices` says what each call costs.
 //
 // Returns the error of the first message that a server would refuse, with the
-// metadata `field`. Deterministic and pure.
+// metadata `field`, and what `go_on` returns, which may be null. Deterministic
+// and pure.
 absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
                                         const Policy& policy,
                                         const TokenCounter& counter,
-                                        const PriceSource& prices);
+                                        const PriceSource& prices,
+                                        const GoOn& go_on = nullptr);
 
 // What the best schedule of breaks would have cost, knowing the whole session,
 // had it ended with the first call, with the second, and so on: the cheapest of

@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/backtest/price_source.h"
+#include "server/base/limits.h"
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
@@ -434,6 +435,41 @@ TEST(OptimumCostTest, IsTheLeastOfAllSchedulesWithTiersAndAMinimum) {
     }
     EXPECT_GT(differing, 50) << std::string(structure);
   }
+}
+
+TEST(BacktestTest, SumsStayAtTheLargestValue) {
+  // What a caller may say: each call writes all of the preamble.
+  BacktestInput input = InputOf(
+      Format::kAnthropicMessages,
+      std::vector<Turn>(5'000, {.results = {1}, .pause_seconds = 7'200}));
+  ASSERT_GE(input.messages.size(), 10'001U);
+  input.preamble_tokens = kTokensMax;
+  const auto result =
+      Backtest(input, PlainPolicy(), CharacterCounter(), ListPrices());
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->cost, std::numeric_limits<PicoUsd>::max());
+  EXPECT_GE(result->refetch_cost, 0);
+}
+
+TEST(BacktestTest, IsAskedBeforeEachMessageWhetherToGoOn) {
+  const BacktestInput input =
+      InputOf(Format::kAnthropicMessages, {{.results = {1, 1}}, {{2}}});
+  std::vector<std::int64_t> asked;
+  const auto played = [&](std::size_t most) {
+    asked.clear();
+    return Backtest(input, PlainPolicy(), CharacterCounter(), ListPrices(),
+                    [&](std::int64_t observations) {
+                      asked.push_back(observations);
+                      return asked.size() > most
+                                 ? absl::CancelledError("enough")
+                                 : absl::OkStatus();
+                    });
+  };
+  EXPECT_THAT(played(100), IsOk());
+  // The question, two calls with their results, and the last answer.
+  EXPECT_EQ(asked, (std::vector<std::int64_t>{0, 0, 0, 2, 0, 3}));
+  EXPECT_EQ(played(2).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(asked.size(), 3U);
 }
 
 TEST(OptimumCostTest, MasksForNothingWhenTheCacheIsCold) {

@@ -52,6 +52,11 @@ inline constexpr std::int64_t kLabelValueBytesMax = 128;
 // The most bytes of a tenant's document of policies.
 inline constexpr std::int64_t kPolicyBytesMax = 1LL << 20;
 
+// The most that a policy is tried on (CheckPolicy): bytes of messages, and
+// observations that its calls look at, summed over the calls. Some seconds.
+inline constexpr std::int64_t kTrialBytesMax = kRequestBytesMax;
+inline constexpr std::int64_t kTrialObservationsMax = 5'000'000;
+
 // Pages of list calls: the size when none is asked for, and the most.
 inline constexpr std::int64_t kPageSizeDefault = 50;
 inline constexpr std::int64_t kPageSizeMax = 1000;

@@ -32,6 +32,8 @@ enum class Reason {
   kPolicyInvalid = 19,
   kPolicyNotFound = 20,
   kPolicyConflict = 21,
+  kTrialBusy = 22,
+  kCallCancelled = 23,
 };
 
 }  // namespace clerestory

@@ -39,7 +39,7 @@ constexpr int kPlaces = 6;
 constexpr std::int64_t kPriceMax = 1'000'000'000;
 constexpr std::int64_t kTtlSecondsMax = 30 * 86'400;
 
-// The most rows of a book, each name's counted.
+// The most rows and tiers of a book, each name's counted.
 constexpr std::size_t kRowsMax = 10'000;
 
 constexpr absl::string_view kBuiltIn = "built-in";
@@ -391,7 +391,9 @@ class BookReader {
       }
       PricedModel entry = ReadEntry(map);
       map.Finish();
-      rows_ += names.size() * entry.rows.size();
+      for (const DatedPrices& row : entry.rows) {
+        rows_ += names.size() * (1 + row.prices.tiers.size());
+      }
       if (rows_ > kRowsMax) {
         map.Add(absl::StrCat("more than ", kRowsMax,
                              " prices; leave out what you do not use"));

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -15,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "server/base/limits.h"
 #include "server/base/reason.h"
 #include "server/base/status.h"
@@ -86,15 +88,18 @@ absl::StatusOr<Usage> ReadUsage(Format format, const UsageInput& input) {
   return usage;
 }
 
-// What has Anthropic clear what `policy` would have us mask.
+// What has Anthropic clear what `policy` would have us mask. Each tool that
+// was called is looked at once, however often it was.
 std::string DelegatedClearing(const Session& session, const Policy& policy) {
   ClearToolUses edit = {.trigger_tokens = policy.threshold_tokens,
                         .keep = policy.keep_observations,
                         .clear_tokens_min = policy.reclaim_tokens_min};
+  std::set<absl::string_view> seen;
   for (const Call& call : session.calls()) {
-    if (!IsMaskable(policy, call.call.tool)) {
-      edit.exclude_tools.insert(call.call.tool);
-    }
+    const std::string& tool = call.call.tool;
+    if (!seen.insert(tool).second || IsMaskable(policy, tool)) continue;
+    edit.exclude_tools.insert(tool);
+    if (edit.exclude_tools.size() == kDelegatedToolsMax) break;
   }
   return ContextManagement(edit);
 }

@@ -4,6 +4,7 @@
 #ifndef CLERESTORY_SERVER_ENGINE_DECIDE_H_
 #define CLERESTORY_SERVER_ENGINE_DECIDE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,6 +46,11 @@ struct BuildViewRequest {
   std::string preamble_digest;  // As in ViewServed.
   bool dry_run = false;
 };
+
+// The most names that `context_management` excludes: those of the first tools
+// that were called and are never masked, in the order of their bytes. The
+// provider clears others.
+inline constexpr std::size_t kDelegatedToolsMax = 100;
 
 struct BuiltView {
   View view;

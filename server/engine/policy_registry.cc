@@ -3,6 +3,7 @@
 
 #include "server/engine/policy_registry.h"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -70,14 +71,14 @@ void PolicyRegistry::SetFiles(std::map<std::string, PolicyDocumentPtr> files) {
   files_.swap(files);
 }
 
-absl::Status PolicyRegistry::LoadStored(
+absl::StatusOr<std::int64_t> PolicyRegistry::LoadStored(
     const std::function<void(absl::string_view, const absl::Status&)>&
         on_error) {
   const MutexLock writing(write_mutex_);
-  CLERESTORY_ASSIGN_OR_RETURN(const std::vector<std::string> tenants,
+  CLERESTORY_ASSIGN_OR_RETURN(const PolicyTenants tenants,
                               store_.ListPolicyTenants());
   Documents loaded;
-  for (const std::string& tenant : tenants) {
+  for (const std::string& tenant : tenants.names) {
     absl::StatusOr<PolicyDocumentPtr> document = ReadStored(tenant);
     if (!document.ok()) {
       on_error(tenant, document.status());
@@ -86,8 +87,10 @@ absl::Status PolicyRegistry::LoadStored(
     if (*document != nullptr) loaded[tenant] = *std::move(document);
   }
   const MutexLock lock(mutex_);
+  // What is not found for damage may be there.
+  if (tenants.skipped_count > 0) loaded.insert(stored_.begin(), stored_.end());
   stored_.swap(loaded);
-  return absl::OkStatus();
+  return tenants.skipped_count;
 }
 
 absl::StatusOr<PolicyDocumentPtr> PolicyRegistry::Set(

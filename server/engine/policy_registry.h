@@ -4,6 +4,7 @@
 #ifndef CLERESTORY_SERVER_ENGINE_POLICY_REGISTRY_H_
 #define CLERESTORY_SERVER_ENGINE_POLICY_REGISTRY_H_
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -65,8 +66,10 @@ class PolicyRegistry {
   // Reads the stored documents of all tenants. A document that cannot be taken
   // over, since it is damaged or a later version of this server wrote it, is
   // passed by, and `on_error` called with its tenant and why; one that was in
-  // force stays. Errors are those of SessionStore::ListPolicyTenants.
-  absl::Status LoadStored(
+  // force stays. Returns how many are hidden by damage, so that not even their
+  // tenants are known, as PolicyTenants counts them. Errors are those of
+  // SessionStore::ListPolicyTenants.
+  absl::StatusOr<std::int64_t> LoadStored(
       const std::function<void(absl::string_view tenant,
                                const absl::Status& why)>& on_error)
       CLERESTORY_EXCLUDES(mutex_, write_mutex_);

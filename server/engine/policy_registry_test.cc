@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
@@ -22,7 +23,9 @@
 #include "server/engine/policy_document.h"
 #include "server/policy/policy.h"
 #include "server/store/memory/memory_store.h"
+#include "server/store/session_store.h"
 #include "server/yaml/problem.h"
+#include "tests/support/forwarding_store.h"
 #include "tests/support/status_matchers.h"
 
 namespace clerestory {
@@ -154,6 +157,29 @@ TEST_F(PolicyRegistryTest, ABadStoredDocumentIsPassedByAndNamed) {
   EXPECT_THAT(errors["bad"], kInvalid);
   EXPECT_EQ(ModeOf("bad"), Mode::kEveryTurn);
   EXPECT_EQ(ModeOf("good"), Mode::kOff);
+}
+
+// A store that finds none of its documents for damage.
+class DamagedStore : public ForwardingStore {
+ public:
+  absl::StatusOr<PolicyTenants> ListPolicyTenants() const override {
+    if (!is_damaged) return ForwardingStore::ListPolicyTenants();
+    return PolicyTenants{.names = {}, .skipped_count = 1};
+  }
+  bool is_damaged = false;
+};
+
+TEST_F(PolicyRegistryTest, WhatDamageHidesIsCountedAndStaysInForce) {
+  DamagedStore store;
+  PolicyRegistry registry(store, BuiltIn());
+  ASSERT_THAT(registry.Set("t", Doc("mode: off"), "", kNow), IsOk());
+  EXPECT_EQ(*registry.LoadStored(ExpectNoError), 0);
+  store.is_damaged = true;
+  EXPECT_EQ(*registry.LoadStored(ExpectNoError), 1);
+  EXPECT_EQ(registry.For("t")->source(), PolicySource::kStored);
+  PolicyRegistry restarted(store, BuiltIn());
+  EXPECT_EQ(*restarted.LoadStored(ExpectNoError), 1);
+  EXPECT_EQ(restarted.For("t")->source(), PolicySource::kBuiltIn);
 }
 
 TEST_F(PolicyRegistryTest, ABadDocumentChangesNothingAndEachProblemIsNamed) {

@@ -38,7 +38,8 @@ struct PolicyTrial {
 absl::StatusOr<PolicyTrial> TryPolicy(const BacktestInput& input,
                                       const Policy& policy,
                                       const TokenCounter& counter,
-                                      const PriceSource& prices);
+                                      const PriceSource& prices,
+                                      const GoOn& go_on = nullptr);
 
 }  // namespace clerestory
 

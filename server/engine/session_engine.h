@@ -108,7 +108,9 @@ class SessionEngine {
                                               const AppendRequest& request);
 
   // Appends, takes the usage, decides and returns the view. All of it is one
-  // write. Errors of AppendMessages, and kUsageInvalid.
+  // write to the session. What the usage teaches of the model's tokens is
+  // written after it, for the tenant; whether that succeeds changes nothing of
+  // what is returned. Errors of AppendMessages, and kUsageInvalid.
   absl::StatusOr<BuiltView> BuildView(const SessionKey& key,
                                       const BuildViewRequest& request);
 

@@ -17,6 +17,7 @@
 #include "server/backtest/price_source.h"
 #include "server/base/reason.h"
 #include "server/base/time.h"
+#include "server/engine/decide.h"
 #include "server/engine/policy_trial.h"
 #include "server/engine/session_engine.h"
 #include "server/model/message.h"
@@ -30,6 +31,7 @@
 namespace clerestory {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -145,6 +147,34 @@ TEST_F(SessionEnginePolicyTest, ASessionOfTheControlGroupIsNeverMasked) {
   EXPECT_EQ(built.masked_count, 0);
   EXPECT_EQ(built.policy_digest,
             engine_.policies().For("t")->policies().policies().front().digest);
+}
+
+TEST_F(SessionEnginePolicyTest, TheProviderIsToldOfSoManyToolsAndNoMore) {
+  ASSERT_THAT(engine_.CreateSession(HeaderOf("t")), IsOk());
+  ASSERT_THAT(engine_.policies().Set("t",
+                                     "policies:\n"
+                                     "  - name: main\n"
+                                     "    mode: delegate\n"
+                                     "    tools: {exclude: [\"kept_*\"]}\n",
+                                     "", kNow),
+              IsOk());
+  BuildViewRequest request;
+  request.append.now = kNow;
+  request.append.messages = {ToBytes(UserMessage(kFormat, "do it"))};
+  std::string first;
+  for (std::size_t i = 0; i < 2 * kDelegatedToolsMax; ++i) {
+    const std::string id = absl::StrCat("c", i);
+    request.append.messages.push_back(ToBytes(AssistantMessage(
+        kFormat, "t", {{.id = id, .tool = absl::StrCat("kept_", 1'000 + i)}})));
+    request.append.messages.push_back(ToBytes(
+        ResultMessages(kFormat, {{.id = id, .content = LiteralOf(4)}})[0]));
+    if (i >= kDelegatedToolsMax) continue;
+    absl::StrAppend(&first, i == 0 ? "" : ",", "\"kept_", 1'000 + i, "\"");
+  }
+  const auto built = engine_.BuildView(HeaderOf("t").key, request);
+  ASSERT_THAT(built, IsOk());
+  EXPECT_THAT(built->context_management,
+              HasSubstr(absl::StrCat("\"exclude_tools\":[", first, "]")));
 }
 
 TEST_F(SessionEnginePolicyTest, PoliciesMatchByLabel) {

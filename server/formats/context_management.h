@@ -15,8 +15,8 @@ struct ClearToolUses {
   std::int64_t trigger_tokens = 0;    // Input tokens above which it does.
   std::int64_t keep = 0;              // Newest tool uses that it leaves.
   std::int64_t clear_tokens_min = 0;  // The fewest tokens worth it; 0 for any.
-  std::set<std::string> exclude_tools =
-      {};  // Names, as the API takes no globs.
+  // Names, as the API takes no globs.
+  std::set<std::string> exclude_tools = {};
 };
 
 // Returns the value of `context_management` in a request to Anthropic's API, as

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "server/base/limits.h"
+#include "server/model/labels.h"
 #include "server/policy/policy.h"
 #include "server/policy/presets.h"
 #include "server/policy/tool_glob.h"
@@ -58,22 +60,14 @@ constexpr YamlField kYamlFields[] = {
 };
 
 constexpr std::size_t kNameBytesMax = 64;
-constexpr std::size_t kLabelsMax = 16;
-constexpr std::size_t kLabelBytesMax = 63;
 constexpr absl::string_view kSuffix = ".yaml";
 
-// Whether `text` is 1 to `size` letters, digits and characters of `others`.
-bool IsName(absl::string_view text, std::size_t size,
-            absl::string_view others) {
-  return !text.empty() && text.size() <= size &&
-         std::all_of(text.begin(), text.end(), [&](char c) {
-           return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
-                  others.find(c) != absl::string_view::npos;
-         });
-}
-
 bool IsPlainName(absl::string_view text) {
-  return IsName(text, kNameBytesMax, "_-.");
+  return !text.empty() && text.size() <= kNameBytesMax &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                  absl::string_view("_-.").find(c) != absl::string_view::npos;
+         });
 }
 
 std::string ExpectedName(absl::string_view text) {
@@ -126,6 +120,13 @@ class Parser {
       }
       for (YamlMap& map : Few(maps, kPoliciesMax)) {
         parsed.policies.push_back(ParsePolicy(map));
+      }
+      if (globs_ > kFileGlobsMax) {
+        root.Add("policies", absl::StrCat("has ", globs_,
+                                          " globs and rules of tools; "
+                                          "write at most ",
+                                          kFileGlobsMax));
+        parsed.policies.clear();
       }
     } else {
       root.Add("policies", "is missing; write a list of policies");
@@ -220,29 +221,25 @@ class Parser {
     auto map = match.Map("labels");
     if (!map.has_value()) return;
     const std::vector<std::string> keys = map->Keys();
-    if (keys.empty() || keys.size() > kLabelsMax) {
-      match.Add("labels",
-                absl::StrCat("has ", keys.size(), " labels; write 1 to ",
-                             kLabelsMax, " as name: value"));
+    if (keys.empty() || std::ssize(keys) > kSessionLabelsMax) {
+      return match.Add("labels",
+                       absl::StrCat("has ", keys.size(), " labels; write 1 to ",
+                                    kSessionLabelsMax, " as name: value"));
     }
     for (const std::string& key : keys) {
       const auto value = map->Text(key);
       if (!value.has_value()) continue;
-      if (!IsName(key, kLabelBytesMax, "_-./")) {
-        map->Add(key,
-                 absl::StrCat("the name of a label has 1 to ", kLabelBytesMax,
-                              " letters, digits, _, -, . and /; write "
-                              "another"));
+      const std::string of_key = LabelKeyProblem(key);
+      const std::string of_value = LabelValueProblem(*value);
+      if (!of_key.empty()) {
+        map->Add(key, of_key);
       } else if (absl::StrContains(*value, '*') ||
                  absl::StrContains(*value, '?')) {
         map->Add(key,
                  "labels are compared as they stand, * and ? mean "
                  "nothing; write one policy for each value");
-      } else if (!IsName(*value, kLabelBytesMax, "_-./:@+")) {
-        map->Add(key, absl::StrCat("expected 1 to ", kLabelBytesMax,
-                                   " letters, digits, _, -, ., /, :, @ and +, "
-                                   "not ",
-                                   QuoteForError(*value)));
+      } else if (!of_value.empty()) {
+        map->Add(key, absl::StrCat(of_value, ", not ", QuoteForError(*value)));
       } else {
         parsed.labels.emplace(key, *value);
       }
@@ -322,14 +319,15 @@ class Parser {
     if (globs->empty() || globs->size() > kGlobsMax) {
       tools.Add(key, absl::StrCat("has ", globs->size(), " globs; write 1 to ",
                                   kGlobsMax, ", or leave it out"));
+      return std::nullopt;
     }
+    globs_ += globs->size();
+    std::set<absl::string_view> earlier;
     for (std::size_t i = 0; i < globs->size(); ++i) {
       const absl::Status status = CheckGlob(key, globs->at(i));
       if (!status.ok()) {
         tools.AddItem(key, i, WhatOf(status, key));
-      } else if (std::count(globs->begin(),
-                            globs->begin() + static_cast<std::ptrdiff_t>(i),
-                            globs->at(i)) > 0) {
+      } else if (!earlier.insert(globs->at(i)).second) {
         tools.AddItem(key, i, "stands twice; leave one of them out");
       }
     }
@@ -344,6 +342,7 @@ class Parser {
                                       " rules; write at most ", kGlobsMax));
     }
     for (YamlMap& map : Few(maps, kGlobsMax)) {
+      ++globs_;
       ToolRule rule;
       if (!map.Has("tool")) {
         map.Add("tool", "is missing; write the glob of the tools meant");
@@ -373,6 +372,7 @@ class Parser {
   }
 
   std::vector<Problem>& problems_;
+  std::size_t globs_ = 0;  // Of all policies, rules included.
 };
 
 }  // namespace

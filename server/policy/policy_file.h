@@ -24,6 +24,10 @@ using Labels = std::map<std::string, std::string>;
 inline constexpr std::size_t kPoliciesMax = 100;
 inline constexpr std::size_t kGlobsMax = 100;
 
+// The most globs of a file, rules included: each is compared with the others of
+// its policy.
+inline constexpr std::size_t kFileGlobsMax = 1000;
+
 // Where something stands in a file.
 struct Place {
   int line = 1;

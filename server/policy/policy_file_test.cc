@@ -21,6 +21,7 @@
 #include "server/policy/policy.h"
 #include "server/policy/policy_set.h"
 #include "server/yaml/problem.h"
+#include "server/yaml/reader.h"
 
 namespace clerestory {
 namespace {
@@ -175,6 +176,62 @@ TEST(PolicyFileTest, KeepsWhatStandsWhere) {
   EXPECT_EQ(policy.settings[0].place.line, 5);
   EXPECT_EQ(policy.settings[0].place.column, 14);
   EXPECT_EQ(policy.settings[0].place.path, "policies[0].keep.turns");
+}
+
+// `begin`, then what `item` gives for 0, 1, ..., for as much as is read of a
+// file, then `end`.
+template <typename Item>
+std::string Huge(absl::string_view begin, Item item, absl::string_view end) {
+  std::string text(begin);
+  for (int i = 0; text.size() + 1'000 < kYamlBytesMax; ++i) {
+    absl::StrAppend(&text, item(i));
+  }
+  return text + std::string(end);
+}
+
+TEST(PolicyFileTest, WhatIsBeyondALimitIsNotLookedAt) {
+  // What is wrong with each item would be a problem of its own.
+  const auto label = [](int i) { return absl::StrCat("\"a ", i, "\": b, "); };
+  const auto glob = [](int i) { return absl::StrCat("\"a ", i, "\", "); };
+  const auto empty = [](int) { return "{}, "; };
+  const auto policy = [](int) { return "{name: p}, "; };
+  for (const std::string& text :
+       {Huge("policies: [{name: a, match: {labels: {", label, "}}}]\n"),
+        Huge("policies: [{name: a, tools: {include: [", glob, "]}}]\n"),
+        Huge("policies: [{name: a, tools: {exclude: [", glob, "]}}]\n"),
+        Huge("policies: [{name: a, tools: {rules: [", empty, "]}}]\n"),
+        Huge("policies: [", policy, "]\n")}) {
+    std::vector<Problem> problems;
+    EXPECT_FALSE(LoadPolicies("f.yaml", text, Policy(), problems).has_value());
+    EXPECT_THAT(problems, Not(IsEmpty()));
+    EXPECT_LE(problems.size(), 2 * kGlobsMax + 1) << text.substr(0, 60);
+  }
+}
+
+TEST(PolicyFileTest, GlobsAreComparedUpToANumberOfThem) {
+  // Each policy is within its limits.
+  const auto text = [](std::size_t count) {
+    std::string yaml = "policies:\n";
+    for (std::size_t p = 0; p * 100 < count; ++p) {
+      absl::StrAppend(&yaml, "  - name: p", p, "\n    match: {labels: {x: v", p,
+                      "}}\n    tools:\n      exclude: [");
+      for (std::size_t i = p * 100; i < count && i < (p + 1) * 100; ++i) {
+        absl::StrAppend(&yaml, "g", i, ", ");
+      }
+      absl::StrAppend(&yaml, "]\n");
+    }
+    return yaml;
+  };
+  std::vector<Problem> problems;
+  EXPECT_TRUE(LoadPolicies("f.yaml", text(kFileGlobsMax), Policy(), problems)
+                  .has_value());
+  EXPECT_EQ(Describe(problems), "");
+  EXPECT_FALSE(
+      LoadPolicies("f.yaml", text(kFileGlobsMax + 1), Policy(), problems)
+          .has_value());
+  EXPECT_EQ(Describe(problems),
+            "f.yaml:2:3: policies: has 1001 globs and rules of tools; write at "
+            "most 1000");
 }
 
 TEST(PolicyFileTest, EveryFieldHasItsPlaceInYaml) {

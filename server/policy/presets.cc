@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "server/policy/policy.h"
 
@@ -137,6 +140,13 @@ std::span<const Preset> Presets() {
        "What else it does is not known."},
   };
   return presets;
+}
+
+std::string PresetNames() {
+  return absl::StrJoin(Presets(), ", ",
+                       [](std::string* out, const Preset& preset) {
+                         absl::StrAppend(out, preset.name);
+                       });
 }
 
 const Preset* FindPreset(absl::string_view name) {

@@ -5,6 +5,7 @@
 #define CLERESTORY_SERVER_POLICY_PRESETS_H_
 
 #include <span>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "server/policy/policy.h"
@@ -25,6 +26,9 @@ struct Preset {
 
 // All of them; live as long as the program. May be called from any thread.
 std::span<const Preset> Presets();
+
+// Their names, with commas between them.
+std::string PresetNames();
 
 // The one called `name`, or null.
 const Preset* FindPreset(absl::string_view name);

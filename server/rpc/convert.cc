@@ -3,7 +3,6 @@
 
 #include "server/rpc/convert.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -27,6 +26,7 @@
 #include "server/base/status.h"
 #include "server/base/time.h"
 #include "server/engine/session_engine.h"
+#include "server/model/labels.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/view/session.h"
@@ -93,11 +93,6 @@ bool IsSessionIdCharacter(char c) {
          c == '_' || c == ':' || c == '~' || c == '-';
 }
 
-bool IsLabelKeyCharacter(char c) {
-  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' ||
-         c == '_' || c == '/' || c == '-';
-}
-
 }  // namespace
 
 absl::Status CheckSessionId(absl::string_view session_id) {
@@ -135,20 +130,11 @@ absl::StatusOr<Labels> ToLabels(
   // In the order of the keys, so that of several errors the same one is told.
   Labels sorted(labels.begin(), labels.end());
   for (const auto& [key, value] : sorted) {
-    const bool is_key =
-        !key.empty() &&
-        static_cast<std::int64_t>(key.size()) <= kLabelKeyBytesMax &&
-        std::all_of(key.begin(), key.end(), IsLabelKeyCharacter);
-    if (!is_key) {
-      return FieldError(
-          field,
-          absl::StrCat("a key must have 1 to ", kLabelKeyBytesMax,
-                       " of the letters, digits and characters . _ / -"));
+    if (const std::string what = LabelKeyProblem(key); !what.empty()) {
+      return FieldError(field, what);
     }
-    if (static_cast<std::int64_t>(value.size()) > kLabelValueBytesMax) {
-      return FieldError(
-          absl::StrCat(field, "[", key, "]"),
-          absl::StrCat("longer than ", kLabelValueBytesMax, " bytes"));
+    if (const std::string what = LabelValueProblem(value); !what.empty()) {
+      return FieldError(absl::StrCat(field, "[", key, "]"), what);
     }
   }
   return sorted;

@@ -112,6 +112,7 @@ v1::PolicyTrial FromTrial(const PolicyTrial& trial) {
   out.set_raw_cost_pico_usd(trial.raw_cost);
   out.mutable_input()->set_read(trial.input.read);
   out.mutable_input()->set_written(trial.input.written);
+  out.mutable_input()->set_uncached(trial.input.uncached);
   out.set_output_tokens(trial.output_tokens);
   for (const TrialBreak& each : trial.breaks) {
     v1::PolicyTrialBreak& to = *out.add_breaks();

@@ -133,8 +133,12 @@ TEST(PolicyConvertTest, ATrialNamesTheObservationsOfItsBreaks) {
   made.saved_tokens = 50;
   made.view.break_reason = BreakReason::kPays;
   made.view.masks = {{.sequence = 2, .index = 1}, {.sequence = 4}};
+  trial.input = {.read = 5, .written = 6, .uncached = 7};
   const v1::PolicyTrial out = FromTrial(trial);
   EXPECT_EQ(out.call_count(), 9);
+  EXPECT_EQ(out.input().read(), 5);
+  EXPECT_EQ(out.input().written(), 6);
+  EXPECT_EQ(out.input().uncached(), 7);
   ASSERT_EQ(out.breaks_size(), 1);
   EXPECT_EQ(out.breaks(0).reason(), v1::BREAK_REASON_PAYS);
   ASSERT_EQ(out.breaks(0).observation_ids_size(), 2);
@@ -160,6 +164,10 @@ TEST(PolicyConvertTest, LabelsHaveLimits) {
     EXPECT_THAT(ToLabels("labels", labels), kInvalid) << key;
   }
   labels = {};
+  // What no policy could ask for is no label.
+  labels["k"] = "night batch";
+  EXPECT_EQ(MetadataOf(ToLabels("labels", labels).status(), "field"),
+            "labels[k]");
   labels["k"] = std::string(129, 'v');
   EXPECT_EQ(MetadataOf(ToLabels("labels", labels).status(), "field"),
             "labels[k]");

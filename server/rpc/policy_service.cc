@@ -5,6 +5,9 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -29,6 +32,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/policy_convert.h"
+#include "server/rpc/trial_limits.h"
 #include "server/store/session_store.h"
 
 namespace clerestory {
@@ -42,6 +46,8 @@ ExpectedEtag EtagOf(const Request& request) {
 
 // A session that is to be played: what it is matched by, and its messages.
 struct Played {
+  // The field of the request that it comes from.
+  std::string field;
   SessionHeader header;
   std::string model;
   BacktestInput input;
@@ -52,6 +58,7 @@ absl::StatusOr<Played> ReadPlayed(const ServiceContext& service,
                                   const v1::CheckPolicyRequest& request) {
   Played played;
   if (request.has_posted()) {
+    played.field = "posted.messages";
     CLERESTORY_ASSIGN_OR_RETURN(played.input,
                                 ToBacktestInput(request.posted()));
     CLERESTORY_ASSIGN_OR_RETURN(
@@ -63,9 +70,12 @@ absl::StatusOr<Played> ReadPlayed(const ServiceContext& service,
   }
   CLERESTORY_ASSIGN_OR_RETURN(const SessionKey key,
                               KeyOf(service, request.session_id()));
-  CLERESTORY_ASSIGN_OR_RETURN(played.input, service.engine.ReadForTrial(key));
+  played.field = "session_id";
   CLERESTORY_ASSIGN_OR_RETURN(const SessionSummary summary,
                               service.engine.GetSession(key));
+  CLERESTORY_RETURN_IF_ERROR(
+      CheckTrialBytes(played.field, summary.history_bytes));
+  CLERESTORY_ASSIGN_OR_RETURN(played.input, service.engine.ReadForTrial(key));
   played.header = summary.header;
   played.model = played.input.messages.empty()
                      ? summary.header.model
@@ -85,14 +95,21 @@ absl::Status InPosted(const absl::Status& status) {
                    std::move(detail.metadata));
 }
 
-absl::StatusOr<v1::PolicyTrial> Try(const ServiceContext& service,
-                                    const Played& played,
-                                    const PolicyDocument& document) {
+absl::StatusOr<v1::PolicyTrial> Try(
+    const ServiceContext& service, const Played& played,
+    const PolicyDocument& document,
+    const std::function<absl::Status()>& check_call) {
   // What the policy does is asked for, also of a session of the control group.
   const AppliedPolicy applied = document.For(played.header, played.model);
-  absl::StatusOr<PolicyTrial> trial =
-      TryPolicy(played.input, *applied.policy, service.engine.counter(),
-                BookPrices(service.engine.prices()));
+  absl::Status ended;  // Why it was not played to its end.
+  const GoOn limit = LimitTrial(played.field, check_call);
+  absl::StatusOr<PolicyTrial> trial = TryPolicy(
+      played.input, *applied.policy, service.engine.counter(),
+      BookPrices(service.engine.prices()), [&](std::int64_t observations) {
+        ended = limit(observations);
+        return ended;
+      });
+  CLERESTORY_RETURN_IF_ERROR(ended);
   if (!trial.ok()) return InPosted(trial.status());
   v1::PolicyTrial out = FromTrial(*trial);
   for (const TenantPolicy& policy : document.policies().policies()) {
@@ -135,8 +152,16 @@ grpc::ServerUnaryReactor* PolicyService::DeletePolicy(
 grpc::ServerUnaryReactor* PolicyService::CheckPolicy(
     grpc::CallbackServerContext* context, const v1::CheckPolicyRequest* request,
     v1::CheckPolicyResponse* response) {
+  // The context lives until the call is finished, which is after the work.
+  const auto check_call = [this, context] {
+    if (context->IsCancelled()) {
+      return MakeError(absl::StatusCode::kCancelled, Reason::kCallCancelled,
+                       "the call was cancelled or its deadline has passed");
+    }
+    return CheckServing(service_);
+  };
   return RunUnary(service_, context, "CheckPolicy",
-                  [=, this] { return Check(*request, *response); });
+                  [=, this] { return Check(*request, check_call, *response); });
 }
 
 absl::Status PolicyService::Get(const v1::GetPolicyRequest& request,
@@ -201,7 +226,8 @@ absl::Status PolicyService::Delete(
 }
 
 absl::Status PolicyService::Check(const v1::CheckPolicyRequest& request,
-                                  v1::CheckPolicyResponse& response) const {
+                                  const CheckCall& check_call,
+                                  v1::CheckPolicyResponse& response) {
   PolicyDocumentPtr candidate;
   if (!request.yaml().empty()) {
     CLERESTORY_ASSIGN_OR_RETURN(
@@ -219,15 +245,19 @@ absl::Status PolicyService::Check(const v1::CheckPolicyRequest& request,
     }
     return absl::OkStatus();
   }
+  CLERESTORY_RETURN_IF_ERROR(check_call());
+  CLERESTORY_ASSIGN_OR_RETURN(const std::shared_ptr<void> slot,
+                              slots_.Take(service_.tenant));
   CLERESTORY_ASSIGN_OR_RETURN(const Played played,
                               ReadPlayed(service_, request));
   if (candidate != nullptr) {
     CLERESTORY_ASSIGN_OR_RETURN(*response.mutable_candidate_trial(),
-                                Try(service_, played, *candidate));
+                                Try(service_, played, *candidate, check_call));
   }
   CLERESTORY_ASSIGN_OR_RETURN(
       *response.mutable_present_trial(),
-      Try(service_, played, *service_.engine.policies().For(service_.tenant)));
+      Try(service_, played, *service_.engine.policies().For(service_.tenant),
+          check_call));
   return absl::OkStatus();
 }
 

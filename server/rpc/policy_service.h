@@ -6,11 +6,14 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
+
 #include "absl/status/status.h"
 #include "clerestory/v1/policy_service.grpc.pb.h"
 #include "clerestory/v1/policy_service.pb.h"
 #include "google/protobuf/empty.pb.h"
 #include "server/rpc/call.h"
+#include "server/rpc/trial_limits.h"
 
 namespace clerestory {
 
@@ -41,6 +44,9 @@ class PolicyService final : public v1::PolicyService::CallbackService {
       v1::CheckPolicyResponse* response) override;
 
  private:
+  // What Check has to know of its call: an error if it is over.
+  using CheckCall = std::function<absl::Status()>;
+
   absl::Status Get(const v1::GetPolicyRequest& request,
                    v1::GetPolicyResponse& response) const;
   absl::Status List(v1::ListPoliciesResponse& response) const;
@@ -48,9 +54,11 @@ class PolicyService final : public v1::PolicyService::CallbackService {
                    v1::SetPolicyResponse& response) const;
   absl::Status Delete(const v1::DeletePolicyRequest& request) const;
   absl::Status Check(const v1::CheckPolicyRequest& request,
-                     v1::CheckPolicyResponse& response) const;
+                     const CheckCall& check_call,
+                     v1::CheckPolicyResponse& response);
 
   const ServiceContext& service_;
+  TrialSlots slots_;
 };
 
 }  // namespace clerestory

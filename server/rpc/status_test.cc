@@ -42,9 +42,9 @@ T Take(const google::rpc::Status& details, int count) {
 TEST(RpcStatusTest, EveryReasonHasTheNameOfItsProtoValue) {
   const google::protobuf::EnumDescriptor& reasons =
       *v1::ErrorReason_descriptor();
-  // Both end with kPolicyConflict: a value that is added to one only is found.
+  // Both end with kCallCancelled: a value that is added to one only is found.
   ASSERT_EQ(reasons.value_count(),
-            static_cast<int>(Reason::kPolicyConflict) + 1);
+            static_cast<int>(Reason::kCallCancelled) + 1);
   for (int i = 0; i < reasons.value_count(); ++i) {
     EXPECT_EQ(reasons.value(i)->number(), i);
     EXPECT_EQ(absl::StrCat("ERROR_REASON_", ReasonName(static_cast<Reason>(i))),
@@ -74,6 +74,8 @@ TEST(RpcStatusTest, NamesAreThoseThatOurNamesSay) {
   EXPECT_EQ(ReasonName(Reason::kPolicyInvalid), "POLICY_INVALID");
   EXPECT_EQ(ReasonName(Reason::kPolicyNotFound), "POLICY_NOT_FOUND");
   EXPECT_EQ(ReasonName(Reason::kPolicyConflict), "POLICY_CONFLICT");
+  EXPECT_EQ(ReasonName(Reason::kTrialBusy), "TRIAL_BUSY");
+  EXPECT_EQ(ReasonName(Reason::kCallCancelled), "CALL_CANCELLED");
 }
 
 TEST(RpcStatusTest, OkIsOk) {

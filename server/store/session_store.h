@@ -56,6 +56,14 @@ struct StoredCalibrations {
   std::int64_t skipped_count = 0;
 };
 
+// The tenants that have a document.
+struct PolicyTenants {
+  // In the order of their bytes.
+  std::vector<std::string> names;
+  // How many were passed by, as of StoredCalibrations.
+  std::int64_t skipped_count = 0;
+};
+
 // What tells one text of a tenant's document from another: 32 hexadecimal
 // digits.
 std::string PolicyEtag(absl::string_view yaml);
@@ -140,9 +148,9 @@ class SessionStore {
   virtual absl::Status DeletePolicy(absl::string_view tenant,
                                     const ExpectedEtag& expected) = 0;
 
-  // Returns all tenants that have a document, in the order of their bytes.
-  virtual absl::StatusOr<std::vector<std::string>> ListPolicyTenants()
-      const = 0;
+  // Returns all tenants that have a document. DATA_LOSS is none of its errors:
+  // what is damaged is counted.
+  virtual absl::StatusOr<PolicyTenants> ListPolicyTenants() const = 0;
 
   // Stores `calibration` in place of what there is of its tenant and model,
   // buffered: the loss of power may take the last ones with it, so that an

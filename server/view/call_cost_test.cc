@@ -285,7 +285,7 @@ TEST_F(CallCostTest, AbsurdPricesStayAtTheLargestNumber) {
   EXPECT_EQ(cost.BreakPrice({.saving = 300, .tokens_before = 100}), kHuge);
   EXPECT_EQ(
       cost.BreakPrice(
-          {.saving = 300, .tokens_before = 1'000, .lost_reasoning = kHuge}),
+          {.saving = 300, .tokens_before = 1'000, .lost_reasoning = 1'000'000}),
       kHuge);
 }
 

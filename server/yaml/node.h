@@ -4,6 +4,8 @@
 #ifndef CLERESTORY_SERVER_YAML_NODE_H_
 #define CLERESTORY_SERVER_YAML_NODE_H_
 
+#include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +35,8 @@ struct Node {
   std::string text = {};             // Of kWord and kText.
   std::vector<Node> items = {};      // Of kList.
   std::vector<Member> members = {};  // Of kMap: of each name one, in order.
+  // Of kMap: by name, which of `members` it is.
+  std::map<std::string, std::size_t> places = {};
 };
 
 struct Member {

@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -92,7 +91,6 @@ class Builder : public YAML::EventHandler {
  private:
   struct Frame {
     Node* node;
-    std::set<std::string> names = {};
     // Of a map whose next value belongs to a name that was read: where it
     // goes, or null if it is passed over.
     bool has_name = false;
@@ -151,7 +149,8 @@ class Builder : public YAML::EventHandler {
   void AddMember(const YAML::Mark& mark, const std::string& name) {
     Frame& frame = frames_.back();
     frame.has_name = true;
-    if (!frame.names.insert(name).second) {
+    const std::size_t place = frame.node->members.size();
+    if (!frame.node->places.emplace(name, place).second) {
       Add(mark, absl::StrCat(QuoteForError(name),
                              " stands twice; leave one of them out"));
       return;

@@ -38,6 +38,26 @@ std::string ProblemsOf(
   return Describe(problems);
 }
 
+TEST(YamlMapTest, ManyNamesTakeNoLongerToFindThanFew) {
+  // As many as fit. To look through all of them for each takes minutes.
+  std::string text = "map:\n";
+  std::size_t count = 0;
+  while (text.size() + 16 < kYamlBytesMax) {
+    absl::StrAppend(&text, " ", absl::Hex(count++), ": 1\n");
+  }
+  ASSERT_GT(count, 90'000U);
+  std::size_t found = 0;
+  EXPECT_EQ(ProblemsOf(text,
+                       [&](YamlMap& map) {
+                         std::optional<YamlMap> inner = map.Map("map");
+                         for (const std::string& key : inner->Keys()) {
+                           if (inner->Integer(key, 1, 1).has_value()) ++found;
+                         }
+                       }),
+            "");
+  EXPECT_EQ(found, count);
+}
+
 TEST(YamlMapTest, GivesWhatIsThere) {
   std::vector<Problem> problems;
   std::optional<YamlMap> map = YamlMap::Load("f.yaml", R"(# A comment.

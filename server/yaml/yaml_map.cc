@@ -79,10 +79,9 @@ YamlMap::YamlMap(std::string file, std::shared_ptr<const Node> root,
       problems_(&problems) {}
 
 const Member* YamlMap::Find(absl::string_view key) const {
-  for (const Member& member : node_->members) {
-    if (member.name == key) return &member;
-  }
-  return nullptr;
+  const auto found = node_->places.find(std::string(key));
+  return found == node_->places.end() ? nullptr
+                                      : &node_->members[found->second];
 }
 
 std::string YamlMap::PathOf(absl::string_view key) const {

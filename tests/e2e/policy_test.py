@@ -241,12 +241,13 @@ def test_labels_are_kept_and_part_of_what_a_session_is_created_with(served):
             )
         ).session
 
-    labels = {"app": "demo", "team/name": "ä"}
+    labels = {"app": "demo", "team/name": "a@b:8+c"}
     assert create(labels).labels == labels
     assert create(labels).labels == labels
     assert client.get("s").session.labels == labels
     assert error_of(lambda: create({})).reason == "SESSION_EXISTS"
     assert error_of(lambda: create({"a b": "c"})).field == "labels"
+    assert error_of(lambda: create({"a": "b c"})).field == "labels[a]"
 
 
 def test_a_directory_is_watched_and_its_files_are_the_tenants(tmp_path):

@@ -51,7 +51,7 @@ class ForwardingStore : public SessionStore {
                             const ExpectedEtag& expected) override {
     return store_.DeletePolicy(tenant, expected);
   }
-  absl::StatusOr<std::vector<std::string>> ListPolicyTenants() const override {
+  absl::StatusOr<PolicyTenants> ListPolicyTenants() const override {
     return store_.ListPolicyTenants();
   }
   absl::Status PutCalibration(const StoredCalibration& calibration) override {

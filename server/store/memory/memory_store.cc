@@ -111,11 +111,10 @@ absl::Status MemoryStore::DeletePolicy(absl::string_view tenant,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> MemoryStore::ListPolicyTenants()
-    const {
-  std::vector<std::string> tenants;
+absl::StatusOr<PolicyTenants> MemoryStore::ListPolicyTenants() const {
+  PolicyTenants tenants;
   MutexLock lock(mutex_);
-  for (const auto& [tenant, policy] : policies_) tenants.push_back(tenant);
+  for (const auto& [name, policy] : policies_) tenants.names.push_back(name);
   return tenants;
 }
 

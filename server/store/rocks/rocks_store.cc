@@ -282,20 +282,25 @@ absl::Status RocksStore::DeletePolicy(absl::string_view tenant,
       });
 }
 
-absl::StatusOr<std::vector<std::string>> RocksStore::ListPolicyTenants() const {
+absl::StatusOr<PolicyTenants> RocksStore::ListPolicyTenants() const {
   CLERESTORY_ASSIGN_OR_RETURN(const std::shared_ptr<rocksdb::DB> database,
                               database_->Use());
   const RocksRange range = PolicyRange();
   const rocksdb::Slice end = range.end;
   const std::unique_ptr<rocksdb::Iterator> it =
       NewIterator(*database, end, nullptr);
-  std::vector<std::string> tenants;
+  PolicyTenants tenants;
   for (it->Seek(range.begin); it->Valid(); it->Next()) {
-    std::optional<std::string> tenant = ParsePolicyKey(ToView(it->key()));
-    if (!tenant) return PolicyCorruptError();
-    tenants.push_back(*std::move(tenant));
+    std::optional<std::string> name = ParsePolicyKey(ToView(it->key()));
+    if (name) {
+      tenants.names.push_back(*std::move(name));
+    } else {
+      ++tenants.skipped_count;
+    }
   }
-  CLERESTORY_RETURN_IF_ERROR(ReadError(it->status(), PolicyCorruptError()));
+  if (it->status().IsCorruption()) ++tenants.skipped_count;
+  // Damage, which is counted, is no error.
+  CLERESTORY_RETURN_IF_ERROR(ReadError(it->status(), absl::OkStatus()));
   return tenants;
 }
 

@@ -67,7 +67,7 @@ class RocksStore final : public SessionStore {
       absl::string_view tenant) const override;
   absl::Status DeletePolicy(absl::string_view tenant,
                             const ExpectedEtag& expected) override;
-  absl::StatusOr<std::vector<std::string>> ListPolicyTenants() const override;
+  absl::StatusOr<PolicyTenants> ListPolicyTenants() const override;
   absl::Status PutCalibration(const StoredCalibration& calibration) override;
   absl::StatusOr<StoredCalibrations> ListCalibrations() const override;
 
