@@ -32,9 +32,9 @@ struct Node {
   Kind kind = Kind::kBroken;
   int line = 1;
   int column = 1;
-  std::string text = {};             // Of kWord and kText.
-  std::vector<Node> items = {};      // Of kList.
-  std::vector<Member> members = {};  // Of kMap: of each name one, in order.
+  std::string text = {};         // Of kWord and kText.
+  std::vector<Node> items = {};  // Of kList.
+  std::vector<Member> members;   // Of kMap: of each name one, in order.
   // Of kMap: by name, which of `members` it is.
   std::map<std::string, std::size_t> places = {};
 };
