@@ -74,8 +74,8 @@ const std::string& Task() {
 
 // Found by a fuzzer: the product of its units is no number of 64 bits.
 TEST(ClineTest, ATimeThatNoCalendarHasIsNone) {
-  for (const char* const time :
-       {"1783376868376868634", "-1", "9223372036854775807", "253402300800000"}) {
+  for (const char* const time : {"1783376868376868634", "-1",
+                                 "9223372036854775807", "253402300800000"}) {
     std::string task = Task();
     task.replace(task.find("1783376868634"), 13, time);
     EXPECT_EQ(Read({task}).transcripts.front().messages.front().time, 0)

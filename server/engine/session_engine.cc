@@ -66,8 +66,7 @@ SessionSummary Summarize(const Session& session) {
   summary.ledger = session.ledger();
   summary.read_price_sum = session.read_price_sum();
   if (session.last_view().has_value()) {
-    summary.cache_status =
-        session.cache().StatusOf(session.last_view()->model);
+    summary.cache_status = session.cache().StatusOf(session.last_view()->model);
   }
   return summary;
 }
