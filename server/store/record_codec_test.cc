@@ -218,7 +218,7 @@ TEST(RecordCodecTest, VersionsOneAndTwoAreStillRead) {
 
 TEST(RecordCodecTest, ADocumentOfPoliciesComesBackAndDamageIsSeen) {
   const StoredPolicy policy = {.tenant = std::string("t\0\xff", 3),
-                               .yaml = std::string("\0\xff# not UTF-8", 15),
+                               .yaml = std::string("\0\xff# not UTF-8", 13),
                                .update_time = 1'790'000'000'000'001};
   const std::string value = EncodePolicy(policy);
   const auto decoded = DecodePolicy(value, policy.tenant);
