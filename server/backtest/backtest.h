@@ -51,7 +51,7 @@ struct BacktestResult {
   PicoUsd cost = 0;
   CallTokens input;
   std::int64_t output_tokens = 0;
-  std::array<std::int64_t, 6> breaks = {};  // By BreakReason.
+  std::array<std::int64_t, kBreakReasonCount> breaks = {};  // By BreakReason.
   // How many observations or calls were masked; and what it would cost more if
   // the model fetched each of them again, once, right after that: a call that
   // reads the prompt and answers with kRefetchOutputTokens, and the tokens that

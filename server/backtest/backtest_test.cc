@@ -111,7 +111,7 @@ TEST(BacktestTest, IsTheSumOfItsCalls) {
     PicoUsd cost = 0;
     CallTokens input;
     std::int64_t output = 0;
-    std::array<std::int64_t, 6> breaks = {};
+    std::array<std::int64_t, kBreakReasonCount> breaks = {};
     for (const BacktestCall& call : result->calls) {
       EXPECT_EQ(call.cost, call.view.view_call.read * prices.read +
                                call.view.view_call.written * prices.write +

@@ -154,10 +154,16 @@ bool CanDrop(const Session& session, const Policy& policy,
 // not be made.
 std::size_t PlaceholderBytesMin(const ParsedResult& result,
                                 const Policy& policy) {
-  constexpr std::size_t kFieldsBytes = sizeof("{size}{tokens}") - 1;
-  const std::size_t bytes = result.is_error ? policy.error_placeholder.size()
-                                            : policy.placeholder.size();
-  return bytes > kFieldsBytes ? bytes - kFieldsBytes : 0;
+  const std::string& text =
+      result.is_error ? policy.error_placeholder : policy.placeholder;
+  std::size_t bytes = text.size();
+  for (const absl::string_view mark : {"{size}", "{tokens}"}) {
+    for (std::size_t at = text.find(mark.data()); at != std::string::npos;
+         at = text.find(mark.data(), at + mark.size())) {
+      bytes -= mark.size();
+    }
+  }
+  return bytes;
 }
 
 void MaskContent(const Session& session, const Policy& policy,

@@ -38,6 +38,9 @@ struct Candidate {
 // bytes.
 //
 // An error is dropped with its call, where the policy says so, if it is the
+// only result of its call, nothing of the two is masked, no signed reasoning
+// stands in the turn, and the messages without them are legal: either others of
+// the calls and of the results stay beside them, or all of the messages goes
 // and what stands around them is a user's and an assistant's message, or
 // nothing yet: an observation is not eligible before the assistant answered. A
 // second result that comes when its call is dropped stays as it is. Messages of

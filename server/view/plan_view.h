@@ -58,8 +58,10 @@ namespace clerestory {
 // afterwards is bound to what it was shown, and stays. Where that would not be
 // valid (Session::CanStripFrom), and under ThinkingRule::kAvoid wherever there
 // is reasoning, no observation in front of it is eligible; under kDropBlock
-// nothing is left out. Unless the window forces it, no break is made while the
-// model is in the middle of a turn with reasoning (Session::IsMidTurn). If what
+// nothing is left out. Where its provider refuses stale reasoning, no break is
+// made while the model is in the middle of a turn with reasoning
+// (Session::IsMidTurn), unless the window forces it; elsewhere what is lost is
+// priced as output. If what
 // was masked for another model, or under another policy, stands before
 // reasoning, the view breaks only to leave that out.
 //

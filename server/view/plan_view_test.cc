@@ -395,5 +395,15 @@ TEST(PlanViewTest, ChangesNothing) {
   EXPECT_EQ(s.Plan(), first);
 }
 
+// What is left of such a template when its marks are filled in is short.
+TEST(EligibilityTest, ATemplateThatRepeatsAMarkMasksWhatItIsShorterThan) {
+  ScriptedSession s;
+  s.policy.mode = Mode::kEveryTurn;
+  s.policy.placeholder = "{tokens}{tokens}{tokens}{tokens}{tokens}";
+  s.Turns(5, 20);
+  s.Serve();
+  EXPECT_THAT(s.masked(), ElementsAre(0, 1));
+}
+
 }  // namespace
 }  // namespace clerestory

@@ -16,7 +16,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "server/base/time.h"
@@ -36,13 +35,6 @@
 
 namespace clerestory {
 namespace {
-
-std::uint64_t NumberFromEnvironment(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  std::uint64_t number = 0;
-  if (text == nullptr || !absl::SimpleAtoi(text, &number)) return otherwise;
-  return number;
-}
 
 std::string CallText(const CallTokens& call) {
   return absl::StrCat(call.read, "+", call.written, "+", call.uncached);

@@ -8,12 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "server/base/time.h"
@@ -31,13 +29,6 @@
 
 namespace clerestory {
 namespace {
-
-std::uint64_t NumberFromEnvironment(const char* name, std::uint64_t otherwise) {
-  const char* const text = std::getenv(name);
-  std::uint64_t number = 0;
-  if (text == nullptr || !absl::SimpleAtoi(text, &number)) return otherwise;
-  return number;
-}
 
 // What all simulations of a format tried.
 struct Tally {

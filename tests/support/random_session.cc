@@ -4,8 +4,10 @@
 #include "tests/support/random_session.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 
+#include "absl/strings/numbers.h"
 #include "server/cost/prices.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
@@ -161,6 +163,13 @@ Usage RandomUsage(const CallTokens& expected, Random& random) {
       break;
   }
   return usage;
+}
+
+std::uint64_t NumberFromEnvironment(const char* name, std::uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  std::uint64_t number = 0;
+  if (text == nullptr || !absl::SimpleAtoi(text, &number)) return otherwise;
+  return number;
 }
 
 }  // namespace clerestory

@@ -145,6 +145,10 @@ ModelPrices RandomPricesWithTiers(Random& random);
 // expected, or nothing found, written or not, or something else altogether.
 Usage RandomUsage(const CallTokens& expected, Random& random);
 
+// The number that the environment variable `name` holds, for a test to be
+// played again with a seed; `otherwise` if it holds none.
+std::uint64_t NumberFromEnvironment(const char* name, std::uint64_t otherwise);
+
 }  // namespace clerestory
 
 #endif  // CLERESTORY_TESTS_SUPPORT_RANDOM_SESSION_H_
