@@ -150,6 +150,7 @@ constexpr WordField kWordFields[] = {
 };
 
 constexpr std::int64_t kCountMax = kSessionMessagesMax;
+constexpr std::int64_t kMinutesMax = 366 * 24 * 60;
 
 constexpr PolicyField kFields[] = {
     {"keep_observations", &Policy::keep_observations, kKeepObservationsMin,
@@ -179,6 +180,22 @@ constexpr PolicyField kFields[] = {
      "tokens kept free for the answer; 0: the model's answer limit"},
     {"control_permille", &Policy::control_permille, 0, 1'000,
      "thousandths of the sessions that are never masked, to compare with"},
+    {"refetch_session_limit", &Policy::refetch_session_limit, 0, kCountMax,
+     "re-fetches in a session after which a tool is no longer masked in it; 0: "
+     "none"},
+    {"refetch_rate_permille", &Policy::refetch_rate_permille, 0, 1'000,
+     "thousandths of a tool's masked observations that may be re-fetched; 0: "
+     "as many as pay"},
+    {"refetch_samples_min", &Policy::refetch_samples_min, 1, 100'000,
+     "masked observations that it takes to judge a tool"},
+    {"refetch_confidence_percent", &Policy::refetch_confidence_percent, 50, 99,
+     "how sure the judgement on a tool has to be"},
+    {"refetch_cool_off_minutes", &Policy::refetch_cool_off_minutes, 1,
+     kMinutesMax, "minutes until an unmasked tool is tried again"},
+    {"refetch_probe_permille", &Policy::refetch_probe_permille, 1, 1'000,
+     "thousandths of the sessions in which it is tried"},
+    {"recall_keep_turns", &Policy::recall_keep_turns, 0, kCountMax,
+     "turns for which a recalled observation is not masked"},
     {"argument_tokens_min", &Policy::argument_tokens_min, 0, kTokensMax,
      "tokens from which a string in a masked call's arguments is masked; 0: "
      "none"},

@@ -142,6 +142,26 @@ struct Policy {
   // masking does can be seen. Which ones follows from their ids alone.
   std::int64_t control_permille = 0;
 
+  // After so many re-fetches of a tool's masked observations, the tool's are no
+  // longer masked in the session; 0: however many.
+  std::int64_t refetch_session_limit = 2;
+  // The share of a tool's masked observations, in thousandths, above which
+  // re-fetches of them cost more than masking saves: then the tool is no longer
+  // masked in the tenant's sessions. 0 takes what the prices of what was saved
+  // and lost say.
+  std::int64_t refetch_rate_permille = 0;
+  // How many masked observations it takes to judge a tool, and how sure the
+  // judgement has to be, in percent.
+  std::int64_t refetch_samples_min = 20;
+  std::int64_t refetch_confidence_percent = 95;
+  // How long a tool stays unmasked before it is tried again, in so many of a
+  // thousand sessions.
+  std::int64_t refetch_cool_off_minutes = 1'440;
+  std::int64_t refetch_probe_permille = 100;
+  // For so many turns an observation that was recalled, or that a recall gave,
+  // is not masked.
+  std::int64_t recall_keep_turns = 10;
+
   // String values of at least so many tokens in the arguments of the call of a
   // masked observation are masked with it; 0 for none. Off by default, since
   // models copy what they see in their own calls.

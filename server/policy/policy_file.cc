@@ -57,6 +57,13 @@ constexpr YamlField kYamlFields[] = {
     {"placeholder", "argument", "argument_placeholder"},
     {"", "thinking", "thinking"},
     {"control", "share_permille", "control_permille"},
+    {"refetch", "session_limit", "refetch_session_limit"},
+    {"refetch", "rate_permille", "refetch_rate_permille"},
+    {"refetch", "min_samples", "refetch_samples_min"},
+    {"refetch", "confidence_percent", "refetch_confidence_percent"},
+    {"refetch", "cool_off_minutes", "refetch_cool_off_minutes"},
+    {"refetch", "probe_permille", "refetch_probe_permille"},
+    {"recall", "keep_turns", "recall_keep_turns"},
 };
 
 constexpr std::size_t kNameBytesMax = 64;

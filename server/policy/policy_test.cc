@@ -208,7 +208,10 @@ void ForEachField(Policy& policy, Visit visit) {
          first_break_percent, later_break_percent, look_ahead_calls, block_size,
          threshold_tokens, low_water_tokens, window_tokens, reserve_tokens,
          errors, duplicates, thinking, cache_life, include, exclude, tools,
-         control_permille, argument_tokens_min, placeholder, error_placeholder,
+         control_permille, refetch_session_limit, refetch_rate_permille,
+         refetch_samples_min, refetch_confidence_percent,
+         refetch_cool_off_minutes, refetch_probe_permille, recall_keep_turns,
+         argument_tokens_min, placeholder, error_placeholder,
          argument_placeholder] = policy;
   std::apply(
       [&](auto&... fields) { (visit(fields), ...); },
@@ -217,8 +220,11 @@ void ForEachField(Policy& policy, Visit visit) {
                look_ahead_calls, block_size, threshold_tokens, low_water_tokens,
                window_tokens, reserve_tokens, errors, duplicates, thinking,
                cache_life, include, exclude, tools, control_permille,
-               argument_tokens_min, placeholder, error_placeholder,
-               argument_placeholder));
+               refetch_session_limit, refetch_rate_permille,
+               refetch_samples_min, refetch_confidence_percent,
+               refetch_cool_off_minutes, refetch_probe_permille,
+               recall_keep_turns, argument_tokens_min, placeholder,
+               error_placeholder, argument_placeholder));
 }
 
 // The default, and policies that differ from it in one field each.

@@ -1,0 +1,74 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_REFETCH_DETECTOR_H_
+#define CLERESTORY_SERVER_REFETCH_DETECTOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "server/tools/access.h"
+
+namespace clerestory {
+
+// What a call that asks for something known asks again for.
+enum class RepeatKind {
+  kNone,       // It asks for something else.
+  kRefetch,    // For what is masked and has not changed.
+  kDuplicate,  // For what the view shows and has not changed.
+  kRefresh,    // For what was, or may have been, written in between.
+  kPaging,     // For another part of a resource.
+  kPoll,       // For the state of something now, as it did before.
+};
+
+// What was found of an observation.
+struct Repeat {
+  RepeatKind kind = RepeatKind::kNone;
+  // The earlier observation that it repeats, by its index: the newest one that
+  // holds what is asked for. Meaningless for kNone.
+  std::size_t earlier = 0;
+
+  friend bool operator==(const Repeat&, const Repeat&) = default;
+};
+
+// An observation and its call, as they stand in the history.
+struct SeenObservation {
+  absl::string_view tool;
+  absl::string_view arguments;  // The JSON value, as in ParsedCall.
+  absl::string_view content;    // The JSON value, as in ParsedResult.
+  bool is_error = false;
+  std::int64_t token_count = 0;
+  // The turn of its call, from 1.
+  std::int64_t turn = 0;
+};
+
+// Tells what the newest observation of a session repeats, by class, resource,
+// range and content.
+//
+// Follows the observations in the order of the history; what was not looked at
+// yet is caught up with in the next call. Deterministic. Copyable. Not safe to
+// use from two threads at once.
+class RepeatDetector {
+ public:
+  // The observation of an index; what it returns must stay valid during the
+  // call.
+  using At = absl::FunctionRef<SeenObservation(std::size_t)>;
+  // Whether the view shows the observation of an index no longer.
+  using IsMasked = absl::FunctionRef<bool(std::size_t)>;
+  // What the policy says of a tool.
+  using RuleOf = absl::FunctionRef<ToolAccess(absl::string_view tool)>;
+
+  // Looks at the observations up to `index`, and returns what the one at
+  // `index` repeats. REQUIRES: it is behind what was looked at before.
+  Repeat Look(std::size_t index, At at, IsMasked is_masked, RuleOf rule_of);
+
+  // About how much memory it takes.
+  std::int64_t memory_bytes() const;
+};
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_REFETCH_DETECTOR_H_
