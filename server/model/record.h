@@ -15,6 +15,7 @@
 #include "server/base/time.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
+#include "server/model/repeat.h"
 
 namespace clerestory {
 
@@ -53,6 +54,9 @@ struct SessionHeader {
   Outcome outcome = Outcome::kOpen;
   TimeMicros close_time = 0;  // 0 while open.
   Labels labels = {};
+  // Whether its model has the tool that recalls what is masked
+  // (formats/recall_tool.h): then placeholders say what to recall.
+  bool has_recall_tool = false;
 
   friend bool operator==(const SessionHeader&, const SessionHeader&) = default;
 };
@@ -79,6 +83,7 @@ enum class BreakReason {
 inline constexpr std::size_t kBreakReasonCount = 8;
 
 // An observation that is masked from now on, and by what; or its call; or both.
+// Or one that is shown again, with its call as it was.
 struct Mask {
   std::int64_t sequence = 0;  // Of the message that holds the observation.
   std::int64_t index = 0;     // Among the results of that message.
@@ -90,6 +95,9 @@ struct Mask {
   // Whether the observation and its call are left out altogether; then there is
   // neither a placeholder nor a value.
   bool is_dropped = false;
+  // Whether what was masked of it and of its call is shown again; then there is
+  // nothing else.
+  bool is_restored = false;
 
   friend bool operator==(const Mask&, const Mask&) = default;
 };
@@ -113,6 +121,8 @@ struct ViewServed {
   // False if nothing was appended since the view before: the same model call
   // again, which adds nothing to rent or ledger.
   bool is_new_call = true;
+  // Whether the session was of the policy's control group then.
+  bool is_control = false;
   // Observations, counted from the first, that were eligible by age.
   std::int64_t eligible_count = 0;
   // What a token in the cache cost this call: the rent of one eligible token.
@@ -179,6 +189,62 @@ struct UsageReported {
   friend bool operator==(const UsageReported&, const UsageReported&) = default;
 };
 
+// Which observation: the message that holds it, and the place among the results
+// of that message.
+struct ObservationId {
+  std::int64_t sequence = 0;
+  std::int64_t index = 0;
+
+  friend bool operator==(const ObservationId&, const ObservationId&) = default;
+  friend auto operator<=>(const ObservationId&, const ObservationId&) = default;
+};
+
+// An observation that was just appended repeats an earlier one.
+struct ObservationRepeated {
+  TimeMicros time = 0;
+  ObservationId later;
+  ObservationId earlier;
+  RepeatKind kind = RepeatKind::kNone;
+  // What fetching it again cost, if it is a re-fetch: its part of the model
+  // call that asked, the call's output and its writing to the cache.
+  PicoUsd cost = 0;
+
+  friend bool operator==(const ObservationRepeated&,
+                         const ObservationRepeated&) = default;
+};
+
+// The agent read an original back from the service.
+struct ObservationRecalled {
+  TimeMicros time = 0;
+  ObservationId observation;
+  // As in ObservationRepeated, if it was masked, and was not recalled before:
+  // reading it on is one recall.
+  PicoUsd cost = 0;
+
+  friend bool operator==(const ObservationRecalled&,
+                         const ObservationRecalled&) = default;
+};
+
+// What is not masked, from now on, or no longer for this reason: an
+// observation, or all of a tool, or all of a resource. Exactly one is set.
+struct Pin {
+  std::optional<ObservationId> observation = {};
+  std::string tool = {};
+  std::string resource = {};
+
+  friend bool operator==(const Pin&, const Pin&) = default;
+  friend auto operator<=>(const Pin&, const Pin&) = default;
+};
+
+// A pin was set, or taken away.
+struct PinChanged {
+  TimeMicros time = 0;
+  Pin pin = {};
+  bool is_pinned = true;
+
+  friend bool operator==(const PinChanged&, const PinChanged&) = default;
+};
+
 // The session was closed. It is the last record.
 struct SessionClosed {
   TimeMicros time = 0;
@@ -188,7 +254,8 @@ struct SessionClosed {
 };
 
 using Record =
-    std::variant<MessageAppended, ViewServed, UsageReported, SessionClosed>;
+    std::variant<MessageAppended, ViewServed, UsageReported, SessionClosed,
+                 ObservationRepeated, ObservationRecalled, PinChanged>;
 
 }  // namespace clerestory
 

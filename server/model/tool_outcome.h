@@ -13,7 +13,7 @@ namespace clerestory {
 
 // What came of masking a tool's observations, in one write to a session.
 struct ToolOutcome {
-  std::string tool;
+  std::string tool = {};
   // Observations that were masked, and those among all that were masked which
   // the agent fetched again for the first time: never more of them than of
   // those, over a session.

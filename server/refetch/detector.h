@@ -6,23 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "server/model/repeat.h"
 #include "server/tools/access.h"
 
 namespace clerestory {
-
-// What a call that asks for something known asks again for.
-enum class RepeatKind {
-  kNone,       // It asks for something else.
-  kRefetch,    // For what is masked and has not changed.
-  kDuplicate,  // For what the view shows and has not changed.
-  kRefresh,    // For what was, or may have been, written in between.
-  kPaging,     // For another part of a resource.
-  kPoll,       // For the state of something now, as it did before.
-};
 
 // What was found of an observation.
 struct Repeat {

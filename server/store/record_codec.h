@@ -29,7 +29,7 @@ namespace clerestory {
 
 // What is written. Raised with every change to the messages, however small:
 // what an older server does not know, it must not read and write back.
-inline constexpr std::uint8_t kRecordFormatVersion = 3;
+inline constexpr std::uint8_t kRecordFormatVersion = 4;
 
 // Returns `header` as bytes.
 std::string EncodeHeader(const SessionHeader& header);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "server/base/time.h"
@@ -30,6 +31,9 @@ struct ViewRequest {
   // What has been learned of the tenant and the model
   // (TokenCalibration::scale_ppm); 0 if nothing has.
   std::int64_t token_scale_ppm = 0;
+  // The tools that the tenant's breaker does not mask in this session; null for
+  // none.
+  const std::set<std::string>* unmasked_tools = nullptr;
 };
 
 // A break, as far as its price depends on it.

@@ -21,7 +21,8 @@ namespace clerestory {
 struct Candidate {
   const Observation* observation = nullptr;
   Mask mask;
-  // The tokens that it saves of the observation, and of the call; together > 0.
+  // The tokens that it saves of the observation, and of the call; together > 0,
+  // or < 0 if they are shown again (restoring.h).
   std::int64_t observation_saving = 0;
   std::int64_t call_saving = 0;
   // The first message that it changes, and the tokens before the change in the

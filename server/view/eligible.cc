@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "server/model/money.h"
@@ -16,8 +17,12 @@
 
 namespace clerestory {
 
-Eligible::Eligible(const Session& session, const Policy& policy)
-    : session_(session), policy_(policy), old_count_(OldCount()) {
+Eligible::Eligible(const Session& session, const Policy& policy,
+                   const std::set<std::string>* unmasked_tools)
+    : session_(session),
+      policy_(policy),
+      exempt_(session, policy, unmasked_tools),
+      old_count_(OldCount()) {
   FindToolKeeps();
 }
 
@@ -194,7 +199,8 @@ std::vector<std::size_t> Eligible::EarlyCopies(bool is_forced) const {
          (policy_.duplicates == DuplicateRule::kSuperseded && here.by_call)) &&
         !observation.placeholder.has_value() && !observation.is_dropped &&
         session_.turn_count() - observation.turn >= 1 &&
-        batch.open_call_count == 0 && (is_forced || !IsKeptByTool(*at));
+        batch.open_call_count == 0 && (is_forced || !IsKeptByTool(*at)) &&
+        !exempt_.IsExempt(*at, is_forced);
     if (here.goes) indexes.push_back(*at);
   }
   std::ranges::reverse(indexes);
@@ -229,7 +235,9 @@ PicoUsd Eligible::RentBase(std::size_t index) const {
 std::vector<std::size_t> Eligible::Indexes(bool is_forced) const {
   std::vector<std::size_t> indexes;
   const auto add = [&](std::size_t i) {
-    if (is_forced || !IsKeptByTool(i)) indexes.push_back(i);
+    if ((is_forced || !IsKeptByTool(i)) && !exempt_.IsExempt(i, is_forced)) {
+      indexes.push_back(i);
+    }
   };
   for (const std::size_t i : session_.candidates()) {
     if (i < old_count_) add(i);

@@ -6,11 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "server/model/money.h"
 #include "server/policy/policy.h"
+#include "server/view/exempt.h"
 #include "server/view/session.h"
 
 namespace clerestory {
@@ -25,7 +28,12 @@ inline constexpr std::int64_t kBatchHoldTurns = 20;
 // the policy must outlive it and stay as they are.
 class Eligible {
  public:
-  Eligible(const Session& session, const Policy& policy);
+  // `unmasked_tools` as in ViewRequest.
+  Eligible(const Session& session, const Policy& policy,
+           const std::set<std::string>* unmasked_tools = nullptr);
+
+  // What stays whatever its age.
+  const Exempt& exempt() const { return exempt_; }
 
   // How many observations, from the first, are old enough, their batches whole
   // and acted upon.
@@ -33,7 +41,8 @@ class Eligible {
 
   // Of those, which are not masked and may be, with the earlier copies of what
   // the view shows later, which need not be old; in order. What a tool's rule
-  // keeps is left out unless the window forces the break.
+  // keeps is left out unless the window forces the break; and what is exempt
+  // (Exempt::IsExempt).
   std::vector<std::size_t> Indexes(bool is_forced) const;
 
   // Whether the observation at `index` is among the newest that its tool's rule
@@ -90,6 +99,7 @@ class Eligible {
 
   const Session& session_;
   const Policy& policy_;
+  const Exempt exempt_;
   const std::size_t old_count_;
   std::vector<ToolKeep> tool_keeps_;
 };

@@ -23,6 +23,7 @@
 #include "server/view/eligible.h"
 #include "server/view/outlook.h"
 #include "server/view/record_cost.h"
+#include "server/view/restoring.h"
 #include "server/view/session.h"
 
 namespace clerestory {
@@ -43,7 +44,7 @@ class Planner {
         policy_(policy),
         prices_(prices),
         request_(request),
-        eligible_(session, policy),
+        eligible_(session, policy, request.unmasked_tools),
         cost_(session, policy, prices, request),
         is_new_call_(!session.last_view().has_value() ||
                      session.last_view()->message_count !=
@@ -57,6 +58,7 @@ class Planner {
     if (policy_.mode != Mode::kOff && policy_.mode != Mode::kDelegate) {
       Choose();
       FitWindow();
+      ShowAgain();
     }
     StripReasoning();
     return Record();
@@ -109,7 +111,9 @@ class Planner {
         observation.sequence < session_.last_view()->message_count) {
       size.cached_saving += candidate.saving();
     }
-    size.image_count += observation.result.image_count;
+    if (!candidate.mask.is_restored) {
+      size.image_count += observation.result.image_count;
+    }
     size.tokens_before = std::min(size.tokens_before, candidate.tokens_before);
   }
 
@@ -191,6 +195,7 @@ class Planner {
     outlook.turn_tokens = cost_.Scale(session_.raw_tokens().total() / turns);
     const auto is_left = [&](std::size_t i) {
       return !eligible_.IsKeptByTool(i) &&
+             !eligible_.exempt().IsExempt(i, /*is_forced=*/false) &&
              std::ranges::find(candidates, &session_.observations()[i],
                                &Candidate::observation) == candidates.end();
     };
@@ -338,7 +343,9 @@ class Planner {
     while (TokensWithout(removed()) > goal && next < all.size()) {
       const std::size_t end = eligible_.GroupEnd(next);
       if (!eligible_.IsMaskableForWindow(end, all[next].turn)) break;
-      for (; next < end; ++next) add(next);
+      for (; next < end; ++next) {
+        if (!eligible_.exempt().IsExempt(next, /*is_forced=*/true)) add(next);
+      }
     }
     if (forced.size() == masks_.size()) return;
     std::vector<Candidate> candidates;
@@ -346,6 +353,29 @@ class Planner {
       candidates.push_back(std::move(candidate));
     }
     Set(std::move(candidates), BreakReason::kWindow);
+  }
+
+  // Shows again, in a break that is made anyway or is free, what is masked and
+  // should be shown, as far as it fits the window.
+  void ShowAgain() {
+    if (reason_ == BreakReason::kWindow) return;
+    std::int64_t from = FirstSequence(masks_);
+    if (masks_.empty()) {
+      // Where reasoning is bound, no break is free.
+      if (cost_.cold_reason() == BreakReason::kNone || BindsReasoning()) return;
+      from = 0;
+    }
+    const std::int64_t saving = SizeOf(masks_).saving;
+    std::vector<Candidate> changes = Restorings(
+        session_, eligible_.exempt(), from, [&](std::int64_t more_tokens) {
+          return TokensWithout(saving - more_tokens) <=
+                 PromptTokensMax(policy_, prices_);
+        });
+    if (changes.empty()) return;
+    if (masks_.empty()) reason_ = cost_.cold_reason();
+    for (Candidate& mask : masks_) changes.push_back(std::move(mask));
+    std::ranges::sort(changes, {}, &Candidate::observation);
+    Set(std::move(changes), reason_);
   }
 
   ViewServed Record() {
@@ -446,35 +476,6 @@ std::int64_t PromptTokensMax(const Policy& policy, const ModelPrices& prices) {
           ? policy.reserve_tokens
           : std::min(prices.output_tokens_max, window / 5);
   return window - reserve;
-}
-
-std::int64_t FrontierOf(const Session& session, const Policy& policy,
-                        const ModelPrices& prices) {
-  if (policy.mode == Mode::kOff || policy.mode == Mode::kDelegate) {
-    return session.message_count();
-  }
-  std::int64_t first = session.message_count();
-  const auto look_at = [&](std::size_t index) {
-    const std::optional<Candidate> candidate =
-        CandidateFor(session, policy, prices, index);
-    if (!candidate.has_value()) return;
-    first = std::min(first, candidate->first_sequence);
-  };
-  // A call stands before its result, so one that is found later can only change
-  // an earlier message if it does that.
-  const bool changes_calls =
-      policy.argument_tokens_min > 0 || policy.errors == ErrorRule::kDrop;
-  const auto is_found = [&] {
-    return first < session.message_count() && !changes_calls;
-  };
-  for (const std::size_t index : session.candidates()) {
-    if (!is_found()) look_at(index);
-  }
-  for (auto i = static_cast<std::size_t>(session.eligible_count());
-       i < session.observations().size() && !is_found(); ++i) {
-    look_at(i);
-  }
-  return first;
 }
 
 ViewServed PlanView(const Session& session, const Policy& policy,

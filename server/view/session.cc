@@ -39,11 +39,6 @@
 namespace clerestory {
 namespace {
 
-absl::Status Corrupt(absl::string_view what) {
-  return MakeError(absl::StatusCode::kDataLoss, Reason::kRecordCorrupt,
-                   absl::StrCat("stored session: ", what));
-}
-
 void Add(std::int64_t part, std::int64_t& sum) {
   sum = SaturatingAdd(sum, part);
 }
@@ -82,18 +77,6 @@ void AddIfPresent(const std::optional<std::int64_t>& part,
 
 }  // namespace
 
-std::int64_t ArgumentsSaving(absl::string_view before,
-                             absl::string_view arguments,
-                             const TokenCounter& counter) {
-  const auto tokens = [&](absl::string_view value) {
-    return absl::StartsWith(value, "\"")
-               ? counter.CountText(value.substr(1, value.size() - 2),
-                                   TextForm::kJsonEscaped)
-               : counter.CountText(value, TextForm::kPlain);
-  };
-  return tokens(before) - tokens(arguments);
-}
-
 void AddUsage(const Usage& part, Usage& sum) {
   AddIfPresent(part.input_uncached, sum.input_uncached);
   AddIfPresent(part.cache_read, sum.cache_read);
@@ -102,34 +85,10 @@ void AddUsage(const Usage& part, Usage& sum) {
   AddIfPresent(part.reasoning, sum.reasoning);
 }
 
-namespace {
-
-std::set<std::string> SetOf(std::vector<std::string> values) {
-  return {std::make_move_iterator(values.begin()),
-          std::make_move_iterator(values.end())};
+absl::Status Session::Corrupt(absl::string_view what) {
+  return MakeError(absl::StatusCode::kDataLoss, Reason::kRecordCorrupt,
+                   absl::StrCat("stored session: ", what));
 }
-
-// Whether `mask` says something, and nothing of it is masked already.
-bool CanApply(const Mask& mask, const Observation& observation,
-              const Call& call) {
-  if (observation.is_dropped || call.is_dropped) return false;
-  if (mask.is_dropped) {
-    return mask.placeholder.empty() && mask.arguments.empty() &&
-           !observation.placeholder.has_value() &&
-           observation.result.element.size > 0 && call.call.element.size > 0;
-  }
-  if (!mask.placeholder.empty() &&
-      (observation.placeholder.has_value() || !observation.result.maskable)) {
-    return false;
-  }
-  if (!mask.arguments.empty() &&
-      (call.arguments.has_value() || call.call.arguments.size == 0)) {
-    return false;
-  }
-  return !mask.placeholder.empty() || !mask.arguments.empty();
-}
-
-}  // namespace
 
 Session::Session(SessionHeader header, const TokenCounter& counter)
     : header_(std::move(header)), counter_(counter) {}
@@ -147,15 +106,23 @@ void Session::Apply(const ViewServed& record) {
   if (record.is_new_call) {
     AdvanceEligible(record);
     ++ledger_.call_count;
+    if (record.is_control) ++control_call_count_;
     AddCall(record, ledger_);
   }
+  NoteSavings(record);
   if (!record.masks.empty()) {
-    for (const Mask& mask : record.masks) SetMask(mask, record);
     std::erase_if(candidates_, [&](std::size_t candidate) {
       return std::ranges::binary_search(
           record.masks, candidate, {},
           [&](const Mask& mask) { return IndexOf(mask); });
     });
+    for (const Mask& mask : record.masks) {
+      if (mask.is_restored) {
+        Restore(mask);
+      } else {
+        SetMask(mask, record);
+      }
+    }
   }
   const bool is_changed =
       !record.masks.empty() || record.strip_from.has_value();
@@ -189,7 +156,8 @@ void Session::NoteBreak(const ViewServed& record, PicoUsd read_price_sum,
        .reason = record.break_reason,
        .price = record.break_price,
        .rent = record.break_rent,
-       .mask_count = static_cast<std::int64_t>(record.masks.size()),
+       .mask_count =
+           std::ranges::count(record.masks, false, &Mask::is_restored),
        .saved_tokens = Scaled(
            SavingOf(record.masks) + stripped_tokens,
            record.token_scale_ppm == 0 ? kScaleOne : record.token_scale_ppm),
@@ -283,63 +251,19 @@ absl::Status Session::Replay(const Record& record) {
   }
   if (const auto* view = std::get_if<ViewServed>(&record)) {
     CLERESTORY_RETURN_IF_ERROR(CheckView(*view));
-    Apply(*view);
-    return absl::OkStatus();
+  } else if (const auto* repeat = std::get_if<ObservationRepeated>(&record)) {
+    CLERESTORY_RETURN_IF_ERROR(CheckRepeat(*repeat));
+  } else if (const auto* recall = std::get_if<ObservationRecalled>(&record)) {
+    if (!Find(recall->observation).has_value()) {
+      return Corrupt("a recall of an observation that it does not have");
+    }
   }
   std::visit(
       [this](const auto& other) {
         using Kind = std::decay_t<decltype(other)>;
-        if constexpr (std::is_same_v<Kind, UsageReported> ||
-                      std::is_same_v<Kind, SessionClosed>) {
-          Apply(other);
-        }
+        if constexpr (!std::is_same_v<Kind, MessageAppended>) Apply(other);
       },
       record);
-  return absl::OkStatus();
-}
-
-absl::Status Session::CheckView(const ViewServed& view) const {
-  if (view.message_count != message_count()) {
-    return Corrupt("a view of other messages than it has");
-  }
-  if (view.eligible_count > static_cast<std::int64_t>(observations_.size())) {
-    return Corrupt("more eligible observations than it has");
-  }
-  if (static_cast<std::size_t>(view.break_reason) >= ledger_.breaks.size()) {
-    return Corrupt("a break without a known reason");
-  }
-  if (view.strip_from.has_value() &&
-      (*view.strip_from < 0 ||
-       StripFrom(*view.strip_from) != view.strip_from)) {
-    return Corrupt("reasoning left out of a message that shows none");
-  }
-  std::size_t next = 0;
-  std::set<std::size_t> changed_calls;
-  std::set<std::size_t> dropped_calls;
-  for (const Mask& mask : view.masks) {
-    if (mask.sequence < 0 || mask.sequence >= message_count()) {
-      return Corrupt("a mask in a message that it does not have");
-    }
-    const SessionMessage& message =
-        messages_[static_cast<std::size_t>(mask.sequence)];
-    if (mask.index < 0 ||
-        static_cast<std::size_t>(mask.index) >= message.observation_count) {
-      return Corrupt("a mask of an observation that it does not have");
-    }
-    const std::size_t i = IndexOf(mask);
-    if (i < next) return Corrupt("masks that are not in order");
-    if (!CanApply(mask, observations_[i], calls_[observations_[i].call])) {
-      return Corrupt("a mask of what is masked, or has no content");
-    }
-    const std::size_t call = observations_[i].call;
-    const bool changes_call = mask.is_dropped || !mask.arguments.empty();
-    if (dropped_calls.contains(call) ||
-        (changes_call && !changed_calls.insert(call).second)) {
-      return Corrupt("two masks of one call");
-    }
-    if (mask.is_dropped) dropped_calls.insert(call);
-    next = i + 1;
-  }
   return absl::OkStatus();
 }
 
@@ -358,80 +282,6 @@ void Session::AdvanceEligible(const ViewServed& view) {
     }
   }
   read_price_sum_ = SaturatingAdd(read_price_sum_, view.read_price);
-}
-
-std::size_t Session::IndexOf(const Mask& mask) const {
-  return messages_[static_cast<std::size_t>(mask.sequence)].first_observation +
-         static_cast<std::size_t>(mask.index);
-}
-
-std::int64_t Session::FirstChange(const std::vector<Mask>& masks) const {
-  std::int64_t first = message_count();
-  for (const Mask& mask : masks) {
-    first = std::min(first, mask.sequence);
-    if (mask.arguments.empty() && !mask.is_dropped) continue;
-    first = std::min(first, calls_[observations_[IndexOf(mask)].call].sequence);
-  }
-  return first;
-}
-
-std::int64_t Session::FirstChange(const ViewServed& view) const {
-  const std::int64_t first = FirstChange(view.masks);
-  return std::min(first, view.strip_from.value_or(first));
-}
-
-std::int64_t Session::SavingOf(const std::vector<Mask>& masks) const {
-  std::int64_t saving = 0;
-  for (const Mask& mask : masks) {
-    const Observation& observation = observations_[IndexOf(mask)];
-    const Call& call = calls_[observation.call];
-    if (mask.is_dropped) {
-      saving += observation.result.token_count + call.call.token_count;
-    }
-    if (!mask.placeholder.empty()) {
-      saving += observation.result.token_count - observation.placeholder_tokens;
-    }
-    if (!mask.arguments.empty()) saving += call.arguments_saving;
-  }
-  return saving;
-}
-
-void Session::SetMask(const Mask& mask, const ViewServed& view) {
-  const std::size_t i = IndexOf(mask);
-  Observation& observation = observations_[i];
-  Call& call = calls_[observation.call];
-  CLERESTORY_CHECK(CanApply(mask, observation, call));
-  memory_bytes_ += static_cast<std::int64_t>(mask.placeholder.size() +
-                                             mask.arguments.size());
-  if (!mask.arguments.empty()) {
-    const std::string& message =
-        *messages_[static_cast<std::size_t>(call.sequence)].raw;
-    const absl::string_view before = absl::string_view(message).substr(
-        call.call.arguments.offset, call.call.arguments.size);
-    call.arguments = mask.arguments;
-    call.arguments_saving = ArgumentsSaving(before, mask.arguments, counter_);
-    for (const std::string& placeholder : NewStrings(before, mask.arguments)) {
-      placeholders_.merge(SetOf(EscapedForms(placeholder)));
-    }
-    ++ledger_.argument_mask_count;
-  }
-  if (mask.is_dropped) {
-    observation.is_dropped = true;
-    call.is_dropped = true;
-    ++ledger_.drop_count;
-  }
-  if (!mask.placeholder.empty()) {
-    observation.placeholder = mask.placeholder;
-    observation.placeholder_tokens =
-        counter_.CountText(mask.placeholder, TextForm::kPlain);
-    placeholders_.merge(SetOf(EscapedForms(mask.placeholder)));
-  }
-  if (mask.is_dropped || !mask.placeholder.empty()) {
-    observation.mask_time = view.time;
-    observation.mask_reason = view.break_reason;
-    view_image_count_ -= observation.result.image_count;
-    ++ledger_.mask_count;
-  }
 }
 
 Digest Session::ViewDigest(std::int64_t count) const {

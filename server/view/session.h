@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,184 +25,14 @@
 #include "server/model/message.h"
 #include "server/model/money.h"
 #include "server/model/record.h"
+#include "server/model/repeat.h"
+#include "server/model/tool_outcome.h"
+#include "server/refetch/detector.h"
 #include "server/tokens/token_counter.h"
 #include "server/view/cache.h"
+#include "server/view/session_parts.h"
 
 namespace clerestory {
-
-// An observation of fewer tokens is never masked: no placeholder worth reading
-// is smaller.
-inline constexpr std::int64_t kMaskableTokensMin = 8;
-
-// What is not there.
-inline constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-
-// A tool call of the history.
-struct Call {
-  std::int64_t sequence = 0;  // Of the message that holds it.
-  std::int64_t turn = 0;      // Counted from 1: which turn made it.
-  // What its adapter found. Offsets are into the message as appended.
-  ParsedCall call;
-  // Among the observations: the first that answers it; kNone while it waits.
-  std::size_t first_observation = kNone;
-  std::int64_t observation_count = 0;
-  // Tokens before it, as in Observation.
-  std::int64_t view_tokens_before = 0;
-  // Of its tool and its arguments: calls that are equal have equal ones.
-  std::size_t arguments_hash = 0;
-
-  // The JSON value that stands in place of its arguments, if any does.
-  std::optional<std::string> arguments;
-  std::int64_t arguments_saving = 0;
-  bool is_dropped = false;
-};
-
-// The calls of a turn and what answers them are a batch, and are masked
-// together.
-struct Batch {
-  std::int64_t open_call_count = 0;
-  // Behind the last observation that was the first to answer a call.
-  std::size_t observations_end = 0;
-  // Whether reasoning that is signed stands in the turn.
-  bool has_thinking = false;
-};
-
-// A tool result of the history.
-struct Observation {
-  std::int64_t sequence = 0;  // Of the message that holds it.
-  std::int64_t index = 0;     // Among the results of that message.
-  std::size_t call = kNone;   // Among the calls: which it answers.
-  std::string tool;           // Name of the tool that was called.
-  // Turns begun before it. A late result comes in a later turn than its call.
-  std::int64_t turn = 0;
-  // The turn of its call.
-  std::int64_t batch = 0;
-  // What its adapter found. Offsets are into the message as appended.
-  ParsedResult result;
-  // Tokens before it in the history as the last view shows it, without the
-  // preamble.
-  std::int64_t view_tokens_before = 0;
-  // Tokens before it in the history, and those of observations alone.
-  std::int64_t raw_tokens_before = 0;
-  std::int64_t observation_tokens_before = 0;
-  // The sum of read prices before the call in which it was first eligible.
-  PicoUsd rent_base = 0;
-  // The same before the call that it came for.
-  PicoUsd come_rent_base = 0;
-  // The next observation with the same content from the same tool, and if it is
-  // no error, the next one of an equal call that is none; kNone until there is
-  // one.
-  std::size_t next_identical = kNone;
-  std::size_t next_equal_call = kNone;
-
-  // Whether it is left out of the view, with its call.
-  bool is_dropped = false;
-  // Set while it is masked.
-  std::optional<std::string> placeholder;
-  std::int64_t placeholder_tokens = 0;
-  TimeMicros mask_time = 0;
-  BreakReason mask_reason = BreakReason::kNone;
-};
-
-// Reasoning of the history that its provider may bind to its prefix.
-struct Reasoning {
-  std::int64_t sequence = 0;  // Of the message that holds it.
-  std::int64_t turn = 0;      // Which turn it is of.
-  // What its adapter found. Offsets are into the message as appended.
-  ParsedReasoning reasoning;
-  // Whether a message before it was changed since it was made: a provider that
-  // binds it no longer takes it.
-  bool is_stale = false;
-  // Whether it is left out of the view. Then it is stale, too.
-  bool is_stripped = false;
-  // The tokens of what stands before it and is not stale; and of what could be
-  // left out and is not.
-  std::int64_t valid_tokens_before = 0;
-  std::int64_t shown_tokens_before = 0;
-
-  bool IsStrippable() const { return reasoning.is_removable && !is_stripped; }
-};
-
-// A message of the history, and how the last view shows it.
-struct SessionMessage {
-  Bytes raw;
-  // `raw` itself unless something in it is masked; null if all of it is
-  // dropped.
-  Bytes view;
-  TimeMicros time = 0;
-  Role role = Role::kUser;
-  StageTokens tokens;
-  std::size_t first_observation = 0;  // Into Session::observations().
-  std::size_t observation_count = 0;
-  std::size_t first_call = 0;  // Into Session::calls().
-  std::size_t call_count = 0;
-  std::size_t first_reasoning = 0;  // Into Session::reasoning().
-  std::size_t reasoning_count = 0;
-  std::int64_t part_count = 0;  // As in ParsedMessage.
-  // What stands before it in the history as the last view shows it.
-  std::int64_t view_messages_before = 0;
-  std::int64_t view_bytes_before = 0;
-  std::int64_t view_tokens_before = 0;
-  std::int64_t saved_call_tokens_before = 0;
-  std::int64_t stripped_tokens_before = 0;
-  Digest view_digest;  // Of the view up to and with this message.
-};
-
-// A break that was made.
-struct BreakEntry {
-  TimeMicros time = 0;
-  std::int64_t message_count = 0;   // Of the history then.
-  std::int64_t first_sequence = 0;  // Of the first message that it changed.
-  BreakReason reason = BreakReason::kNone;
-  PicoUsd price = 0;
-  PicoUsd rent = 0;
-  std::int64_t mask_count = 0;
-  // Of the provider's, what was stripped included.
-  std::int64_t saved_tokens = 0;
-  // The sum of read prices before the call that it was made for: what it has
-  // saved so far is its tokens times what was added since.
-  PicoUsd read_price_sum = 0;
-};
-inline constexpr std::size_t kBreakEntriesMax = 100;
-
-// What a session has used, raw (as if nothing were masked) against view. Sums
-// over its model calls; money and tokens are estimates, but for what was
-// reported.
-struct Ledger {
-  std::int64_t call_count = 0;
-  std::int64_t preamble_tokens = 0;
-  StageTokens raw_tokens;
-  StageTokens view_tokens;
-  CallTokens raw_call;
-  CallTokens view_call;
-  PicoUsd raw_cost = 0;
-  PicoUsd view_cost = 0;
-  // As if all that was old enough had been masked in every turn.
-  CallTokens every_turn_call;
-  PicoUsd every_turn_cost = 0;
-  std::int64_t output_tokens = 0;
-  PicoUsd output_cost = 0;
-  std::array<std::int64_t, kBreakReasonCount> breaks = {};  // By BreakReason.
-  std::int64_t mask_count = 0;  // Observations, dropped ones included.
-  std::int64_t drop_count = 0;
-  std::int64_t argument_mask_count = 0;  // Calls.
-  // Calls with a placeholder of the session in their arguments: the model has
-  // copied it.
-  std::int64_t copied_placeholder_count = 0;
-  std::int64_t usage_count = 0;
-  // Sums of what was reported; a class that never was stays absent.
-  Usage usage;
-  PicoUsd usage_cost = 0;
-  // Of the calls whose whole input was reported: how many, what was estimated
-  // and what was reported of them, and the sum of the differences, each taken
-  // as positive.
-  std::int64_t compared_count = 0;
-  std::int64_t estimated_tokens = 0;
-  std::int64_t reported_tokens = 0;
-  std::int64_t error_tokens = 0;
-  // The newest breaks, at most kBreakEntriesMax, oldest first.
-  std::deque<BreakEntry> break_entries;
-};
 
 // A session: its history, and what was decided about it. All of it follows from
 // the header and the records, which Apply takes one by one, now or after a
@@ -233,6 +64,18 @@ class Session {
   // anything.
   std::optional<CalibrationSample> Apply(const UsageReported& record);
   void Apply(const SessionClosed& record);
+  void Apply(const ObservationRepeated& record);
+  void Apply(const ObservationRecalled& record);
+  void Apply(const PinChanged& record);
+
+  // Tells what the observation at `index` repeats, by what `rule_of` says of
+  // tools and else by the tables. REQUIRES: it was not asked of this one or one
+  // behind it.
+  Repeat FindRepeat(std::size_t index, RepeatDetector::RuleOf rule_of);
+
+  // What came of masking tools since this was asked last, or since the session
+  // was made; the tools in the order of their names.
+  std::vector<ToolOutcome> TakeToolOutcomes();
 
   // Takes over a stored record. DATA_LOSS with kRecordCorrupt if it cannot
   // follow what was applied before.
@@ -246,6 +89,13 @@ class Session {
   // By turn, from 0: what precedes the first turn is no batch but has a place.
   const std::vector<Batch>& batches() const { return batches_; }
   const Ledger& ledger() const { return ledger_; }
+  // By name, the first kSessionToolsMax that there were; and all others.
+  const std::map<std::string, ToolTally>& tools() const { return tools_; }
+  const ToolTally& other_tools() const { return other_tools_; }
+  const std::set<Pin>& pins() const { return pins_; }
+  // The number of views with a new call that were served to a member of the
+  // control group.
+  std::int64_t control_call_count() const { return control_call_count_; }
   const TokenCounter& counter() const { return counter_; }
   const FormatAdapter& adapter() const { return AdapterFor(header_.format); }
 
@@ -269,7 +119,9 @@ class Session {
   // What leaving out reasoning has saved.
   std::int64_t stripped_tokens() const { return stripped_tokens_; }
   // About how much memory it takes.
-  std::int64_t memory_bytes() const { return memory_bytes_; }
+  std::int64_t memory_bytes() const {
+    return memory_bytes_ + detector_.memory_bytes();
+  }
   // The view that was served last; nothing before the first.
   const std::optional<ViewServed>& last_view() const { return last_view_; }
   // What was decided when it was served for the first time: asking for it again
@@ -332,6 +184,12 @@ class Session {
   // the model while it needs it.
   bool IsMidTurn() const;
 
+  // Among the observations, the one with this id; nothing if there is none.
+  std::optional<std::size_t> Find(const ObservationId& id) const;
+  // The arguments of the call at `index` of calls(), as appended: a JSON value,
+  // or nothing.
+  absl::string_view ArgumentsOf(std::size_t index) const;
+
   // The digest of the first `count` messages as the last view shows them.
   Digest ViewDigest(std::int64_t count) const;
   // The sequence of the first message that `masks` change, which are in place;
@@ -350,9 +208,22 @@ class Session {
   std::int64_t ViewTokens(std::int64_t count) const;
 
  private:
+  // DATA_LOSS with kRecordCorrupt.
+  static absl::Status Corrupt(absl::string_view what);
   // Whether `view` can follow what was applied.
   absl::Status CheckView(const ViewServed& view) const;
   void SetMask(const Mask& mask, const ViewServed& view);
+  void Restore(const Mask& mask);
+  absl::Status CheckRepeat(const ObservationRepeated& record) const;
+  // The tally of `tool`, by its name if there is room.
+  ToolTally& TallyOf(const std::string& tool);
+  // Adds `part` to what came of `tool`.
+  void AddOutcome(const std::string& tool, const ToolOutcome& part);
+  // Notes that the masked observation at `index` was fetched again for `cost`.
+  void NoteFetch(std::size_t index, PicoUsd cost);
+  // Adds what masking saved of the call that `record` is for, and takes off
+  // what its break costs.
+  void NoteSavings(const ViewServed& record);
   // Which observation `mask` is about.
   std::size_t IndexOf(const Mask& mask) const;
   // The call that `result` answers, among calls(): of those with its id, or of
@@ -453,6 +324,12 @@ class Session {
   std::int64_t valid_reasoning_tokens_ = 0;
   std::int64_t shown_reasoning_tokens_ = 0;
   std::int64_t view_image_count_ = 0;
+  std::map<std::string, ToolTally> tools_;
+  ToolTally other_tools_;
+  std::map<std::string, ToolOutcome> outcomes_;
+  std::set<Pin> pins_;
+  std::int64_t control_call_count_ = 0;
+  RepeatDetector detector_;
 };
 
 // What `arguments` save in place of `before`, both as JSON values.

@@ -247,6 +247,7 @@ void Session::AddObservations(std::vector<ParsedResult> results) {
     observation_tokens += result.token_count;
     view_image_count_ += result.image_count;
     observation.result = std::move(result);
+    ++TallyOf(observation.tool).observation_count;
     observations_.push_back(std::move(observation));
     memory_bytes_ += kObservationMemoryBytes;
   }

@@ -133,6 +133,8 @@ void Session::Render(std::int64_t first) {
                !edits.empty()) {
       message.view =
           std::make_shared<const std::string>(Splice(*message.raw, edits));
+    } else {
+      message.view = message.raw;
     }
     memory_bytes_ += static_cast<std::int64_t>(own_bytes());
     if (message.view != nullptr) {

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
+#include "server/model/repeat.h"
 
 namespace clerestory {
 
@@ -22,6 +23,7 @@ SessionHeader OpenHeader(const SessionKey& key) {
   header.format = Format::kOpenaiChat;
   header.model = "model-1";
   header.create_time = 1'790'000'000'000'001;
+  header.has_recall_tool = true;
   header.labels = {{"app", "demo"}, {"team/name", "\xc3\xa4"}};
   return header;
 }
@@ -55,6 +57,8 @@ std::vector<Record> FullRecords() {
   view.masks = {
       {.sequence = 2, .index = 1, .placeholder = "[masked: 3 lines]"},
       {.sequence = 4, .index = 0, .placeholder = std::string("\0\xff\n", 3)}};
+  view.masks.push_back({.sequence = 5, .index = 2, .is_restored = true});
+  view.is_control = true;
   view.strip_from = 3;
   view.preamble_tokens = 6000;
   view.raw_tokens = {
@@ -82,7 +86,20 @@ std::vector<Record> FullRecords() {
                  .reasoning = 5};
   usage.cost = 24;
   return {MessageRecord(R"({"role":"user","content":"caf\u00e9 1.0e+2"})"),
-          view, usage,
+          view,
+          usage,
+          ObservationRepeated{.time = 1'790'000'000'000'006,
+                              .later = {.sequence = 6, .index = 1},
+                              .earlier = {.sequence = 2, .index = 3},
+                              .kind = RepeatKind::kRefetch,
+                              .cost = 25},
+          ObservationRecalled{.time = 1'790'000'000'000'007,
+                              .observation = {.sequence = 8, .index = 1},
+                              .cost = 26},
+          PinChanged{.time = 1'790'000'000'000'008,
+                     .pin = {.observation = ObservationId{8, 1}}},
+          PinChanged{.time = 9, .pin = {.tool = "t\xff"}, .is_pinned = false},
+          PinChanged{.time = 10, .pin = {.resource = "/a/b"}},
           SessionClosed{.time = 1'790'000'000'000'005,
                         .outcome = Outcome::kAbandoned}};
 }
@@ -96,7 +113,13 @@ std::vector<Record> DefaultRecords() {
                 .reasoning = 0};
   return {MessageAppended{.time = 0,
                           .message = std::make_shared<const std::string>()},
-          ViewServed{}, UsageReported{}, zero, SessionClosed{}};
+          ViewServed{},
+          UsageReported{},
+          zero,
+          ObservationRepeated{},
+          ObservationRecalled{},
+          PinChanged{.pin = {.observation = ObservationId{}}},
+          SessionClosed{}};
 }
 
 bool SameRecord(const Record& a, const Record& b) {
