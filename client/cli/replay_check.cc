@@ -112,13 +112,14 @@ CallTokens ReplayCheck::Add(const std::vector<std::string>& history,
     total += TokensOf(message);
   }
   const ModelPrices& prices = BuiltInPrices().Of(model, now);
+  HeldPrompt& held = held_[model];
   const TokenRates rates = RatesFor(prices, total, /*is_long_life=*/false);
   const bool is_warm =
-      last_is_cached_ && model == last_model_ &&
-      now - last_time_ <= prices.cache_ttl_seconds * kMicrosPerSecond;
-  last_is_cached_ = rates.read != rates.input || rates.write != rates.input;
-  if (last_is_cached_) {
-    tokens.read = is_warm ? ReadTokens(view) : 0;
+      held.is_cached &&
+      now - held.time <= prices.cache_ttl_seconds * kMicrosPerSecond;
+  held.is_cached = rates.read != rates.input || rates.write != rates.input;
+  if (held.is_cached) {
+    tokens.read = is_warm ? ReadTokens(held.view, view) : 0;
     tokens.written = total - tokens.read;
   } else {
     tokens.uncached = total;
@@ -134,9 +135,9 @@ CallTokens ReplayCheck::Add(const std::vector<std::string>& history,
                                       expected.read, " of ", expected.total()));
   }
   ++view_count_;
+  held.view = view;
+  held.time = now;
   last_ = std::move(view);
-  last_time_ = now;
-  last_model_ = model;
   return tokens;
 }
 
@@ -285,19 +286,20 @@ bool ReplayCheck::HasImage(const v1::BuildViewResponse& view) const {
 // The tokens of what `view` and the last one have in common: whole messages,
 // and of the first that differs what stands before its first result that does.
 // None of the messages where Anthropic's last picture went.
-std::int64_t ReplayCheck::ReadTokens(const v1::BuildViewResponse& view) const {
+std::int64_t ReplayCheck::ReadTokens(const v1::BuildViewResponse& held,
+                                     const v1::BuildViewResponse& view) const {
   std::int64_t tokens = preamble_tokens_;
   if (format_ == Format::kAnthropicMessages && view.report().has_break_() &&
-      HasImage(last_) && !HasImage(view)) {
+      HasImage(held) && !HasImage(view)) {
     return tokens;
   }
-  const int both = std::min(last_.messages_size(), view.messages_size());
+  const int both = std::min(held.messages_size(), view.messages_size());
   int i = 0;
-  for (; i < both && last_.messages(i) == view.messages(i); ++i) {
+  for (; i < both && held.messages(i) == view.messages(i); ++i) {
     tokens += TokensOf(view.messages(i));
   }
   if (i == both) return tokens;
-  const std::string& before = last_.messages(i);
+  const std::string& before = held.messages(i);
   const std::string& now = view.messages(i);
   const absl::StatusOr<ParsedMessage> a =
       AdapterFor(format_).Parse(before, counter_);

@@ -81,7 +81,9 @@ class ReplayCheck {
   void CheckDigests(const v1::BuildViewResponse& view);
   std::int64_t TokensOf(const std::string& message) const;
   bool HasImage(const v1::BuildViewResponse& view) const;
-  std::int64_t ReadTokens(const v1::BuildViewResponse& view) const;
+  // The tokens of `view` that a cache which holds `held` has.
+  std::int64_t ReadTokens(const v1::BuildViewResponse& held,
+                          const v1::BuildViewResponse& view) const;
 
   const Format format_;
   const std::int64_t preamble_tokens_;
@@ -93,9 +95,13 @@ class ReplayCheck {
   std::vector<bool> stripped_;
   std::int64_t view_count_ = 0;
   v1::BuildViewResponse last_;
-  bool last_is_cached_ = false;
-  TimeMicros last_time_ = 0;
-  std::string last_model_;
+  // What the cache of each model holds.
+  struct HeldPrompt {
+    v1::BuildViewResponse view;
+    bool is_cached = false;
+    TimeMicros time = 0;
+  };
+  std::map<std::string, HeldPrompt> held_;
 
   std::vector<std::string> lossless_;
   std::vector<std::string> valid_;

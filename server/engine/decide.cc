@@ -25,6 +25,7 @@
 #include "server/cost/prices.h"
 #include "server/cost/usage_cost.h"
 #include "server/engine/policy_document.h"
+#include "server/engine/repeats.h"
 #include "server/formats/context_management.h"
 #include "server/formats/usage.h"
 #include "server/model/message.h"
@@ -113,8 +114,8 @@ absl::Status Closed(const Session& session) {
       {{"session_id", session.header().key.session}});
 }
 
-absl::Status Append(const AppendRequest& request, Session& session,
-                    std::vector<Record>& records) {
+absl::Status Append(const AppendRequest& request, const Rules& rules,
+                    Session& session, std::vector<Record>& records) {
   CLERESTORY_ASSIGN_OR_RETURN(const std::size_t present,
                               PresentCount(session, request));
   if (present == request.messages.size()) return absl::OkStatus();
@@ -140,11 +141,19 @@ absl::Status Append(const AppendRequest& request, Session& session,
   absl::StatusOr<std::vector<ParsedMessage>> parsed =
       session.CheckAppend(fresh, present);
   if (!parsed.ok()) return parsed.status();
+  const std::size_t first = session.observations().size();
   for (std::size_t i = 0; i < fresh.size(); ++i) {
     MessageAppended record{.time = request.now, .message = fresh[i]};
     session.Append(record, std::move((*parsed)[i]));
     records.emplace_back(std::move(record));
   }
+  if (first == session.observations().size()) return absl::OkStatus();
+  const std::string& model = session.last_view().has_value()
+                                 ? session.last_view()->model
+                                 : session.header().model;
+  NoteRepeats(first, request.now,
+              *rules.policies.For(session.header(), model).policy,
+              rules.prices.Of(model, request.now), session, records);
   return absl::OkStatus();
 }
 
@@ -184,7 +193,7 @@ absl::StatusOr<BuiltView> Decide(const BuildViewRequest& request,
     CLERESTORY_ASSIGN_OR_RETURN(
         usage, ReadUsage(session.header().format, *request.usage));
   }
-  CLERESTORY_RETURN_IF_ERROR(Append(request.append, session, records));
+  CLERESTORY_RETURN_IF_ERROR(Append(request.append, rules, session, records));
   if (usage.has_value()) {
     CLERESTORY_RETURN_IF_ERROR(
         TakeUsage(*usage, "", now, rules, session, records, learned).status());
@@ -206,7 +215,9 @@ absl::StatusOr<BuiltView> Decide(const BuildViewRequest& request,
                 .model = model,
                 .preamble_tokens = request.preamble_tokens,
                 .preamble_digest = request.preamble_digest,
-                .token_scale_ppm = rules.token_scale_of(model)});
+                .token_scale_ppm = rules.token_scale_of(model),
+                .unmasked_tools = rules.unmasked_tools});
+  decision.is_control = applied.is_control;
   session.Apply(decision);
   records.emplace_back(std::move(decision));
 

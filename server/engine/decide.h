@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -79,6 +80,9 @@ struct Rules {
   const PriceBook& prices;
   // What has been learned of the tenant and a model; 0 if nothing has.
   absl::FunctionRef<std::int64_t(const std::string& model)> token_scale_of;
+  // The tools whose outputs the tenant's breaker does not mask in this session;
+  // null for none.
+  const std::set<std::string>* unmasked_tools = nullptr;
 };
 
 // What can be learned of the tenant and `model`.
@@ -91,9 +95,9 @@ struct LearnedSample {
 // `records` what has to be stored; an error changes nothing. Errors as of the
 // methods of SessionEngine.
 
-// Appends what is not there yet.
-absl::Status Append(const AppendRequest& request, Session& session,
-                    std::vector<Record>& records);
+// Appends what is not there yet, and judges what its observations repeat.
+absl::Status Append(const AppendRequest& request, const Rules& rules,
+                    Session& session, std::vector<Record>& records);
 
 // What is understood of `usage`, of a call of `model` ("" is that of the last
 // view); `learned` becomes what it teaches, if anything.

@@ -164,11 +164,11 @@ class DecideTest : public ::testing::Test {
   }
 
   void Add(const std::string& message) {
-    WithRules([&](const Rules&) {
+    WithRules([&](const Rules& rules) {
       AppendRequest request;
       request.now = now_;
       request.messages = {ToBytes(message)};
-      EXPECT_THAT(Append(request, *session_, records_), IsOk());
+      EXPECT_THAT(Append(request, rules, *session_, records_), IsOk());
     });
   }
   // A call of `tool`, after `thinking` if there is any, and a result of 100

@@ -205,7 +205,10 @@ absl::StatusOr<std::int64_t> SessionEngine::AppendMessages(
       key,
       [&](Session& session,
           std::vector<Record>& records) -> absl::StatusOr<std::int64_t> {
-        CLERESTORY_RETURN_IF_ERROR(Append(request, session, records));
+        CLERESTORY_RETURN_IF_ERROR(
+            WithRules(key.tenant, [&](const Rules& rules) {
+              return Append(request, rules, session, records);
+            }));
         return session.message_count();
       });
 }
