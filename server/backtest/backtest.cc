@@ -28,6 +28,7 @@
 #include "server/tokens/token_counter.h"
 #include "server/view/candidate.h"
 #include "server/view/plan_view.h"
+#include "server/view/repeats.h"
 #include "server/view/session.h"
 
 namespace clerestory {
@@ -58,6 +59,7 @@ absl::Status Play(const BacktestInput& input, const Policy& policy,
   std::optional<ViewServed> call;       // Of which the answer is not over.
   const ModelPrices* prices = nullptr;  // Of that call.
   std::int64_t output_tokens = 0;
+  std::vector<Record> repeats;  // The session keeps what they tell.
   const auto finish_call = [&] {
     if (call.has_value()) on_call(*std::move(call), output_tokens, *prices);
     call.reset();
@@ -89,8 +91,12 @@ absl::Status Play(const BacktestInput& input, const Policy& policy,
     }
     output_tokens =
         SaturatingAdd(output_tokens, parsed->front().tokens.total());
+    const std::size_t first = session.observations().size();
     session.Append({.time = now, .message = message.bytes},
                    std::move(parsed->front()));
+    NoteRepeats(first, now, policy,
+                prices != nullptr ? *prices : source.Of(model, now), session,
+                repeats);
   }
   finish_call();
   return absl::OkStatus();
@@ -254,6 +260,7 @@ absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
         call.view = std::move(view);
         result.calls.push_back(std::move(call));
       }));
+  result.tools = session.tools();
   return result;
 }
 

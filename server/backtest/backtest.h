@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "server/model/record.h"
 #include "server/policy/policy.h"
 #include "server/tokens/token_counter.h"
+#include "server/view/session_parts.h"
 
 namespace clerestory {
 
@@ -58,6 +60,10 @@ struct BacktestResult {
   // were saved, written anew.
   std::int64_t masked_count = 0;
   PicoUsd refetch_cost = 0;
+  // What came of each tool, by its name: what the agent asked for again among
+  // it. The messages are what they are, so under a policy that masks more, more
+  // of what it asked again for had been masked.
+  std::map<std::string, ToolTally> tools;
 };
 
 // What a model writes to call a tool again.

@@ -25,7 +25,6 @@
 #include "server/cost/prices.h"
 #include "server/cost/usage_cost.h"
 #include "server/engine/policy_document.h"
-#include "server/engine/repeats.h"
 #include "server/formats/context_management.h"
 #include "server/formats/usage.h"
 #include "server/model/message.h"
@@ -35,6 +34,7 @@
 #include "server/policy/tool_glob.h"
 #include "server/view/call_cost.h"
 #include "server/view/plan_view.h"
+#include "server/view/repeats.h"
 #include "server/view/session.h"
 #include "server/view/view.h"
 

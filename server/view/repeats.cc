@@ -1,7 +1,7 @@
 // Copyright The Clerestory Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/engine/repeats.h"
+#include "server/view/repeats.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,8 +1,8 @@
 // Copyright The Clerestory Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef CLERESTORY_SERVER_ENGINE_REPEATS_H_
-#define CLERESTORY_SERVER_ENGINE_REPEATS_H_
+#ifndef CLERESTORY_SERVER_VIEW_REPEATS_H_
+#define CLERESTORY_SERVER_VIEW_REPEATS_H_
 
 #include <cstddef>
 #include <vector>
@@ -33,4 +33,4 @@ PicoUsd FetchCost(const Session& session, const ModelPrices& prices,
 
 }  // namespace clerestory
 
-#endif  // CLERESTORY_SERVER_ENGINE_REPEATS_H_
+#endif  // CLERESTORY_SERVER_VIEW_REPEATS_H_
