@@ -178,7 +178,7 @@ std::vector<std::size_t> Eligible::EarlyCopies(bool is_forced) const {
   };
   std::vector<Copied> copied(all.size() - old_count_);
   const auto is_kept = [&](std::size_t next, bool Copied::* by) {
-    if (next == kNone) return false;
+    if (next == kNoIndex) return false;
     const Copied& there = copied[next - old_count_];
     const bool is_shown =
         !all[next].placeholder.has_value() && !all[next].is_dropped;
@@ -213,7 +213,7 @@ PicoUsd Eligible::RentBase(std::size_t index) const {
                      ? all[index].rent_base
                      : session_.read_price_sum();
   const auto begin_with = [&](std::size_t copy) {
-    if (copy != kNone) base = std::min(base, all[copy].come_rent_base);
+    if (copy != kNoIndex) base = std::min(base, all[copy].come_rent_base);
   };
   if (policy_.duplicates != DuplicateRule::kOff) {
     begin_with(all[index].next_identical);

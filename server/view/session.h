@@ -281,7 +281,7 @@ class Session {
   // The calls that a result may mean, in order.
   struct CallList {
     std::set<std::size_t> open;
-    std::size_t last = kNone;
+    std::size_t last = kNoIndex;
   };
   // By KeysOf.
   std::unordered_map<std::string, CallList> calls_of_key_;

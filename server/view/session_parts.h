@@ -27,7 +27,7 @@ namespace clerestory {
 inline constexpr std::int64_t kMaskableTokensMin = 8;
 
 // What is not there.
-inline constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+inline constexpr std::size_t kNoIndex = static_cast<std::size_t>(-1);
 
 // A tool call of the history.
 struct Call {
@@ -35,8 +35,8 @@ struct Call {
   std::int64_t turn = 0;      // Counted from 1: which turn made it.
   // What its adapter found. Offsets are into the message as appended.
   ParsedCall call;
-  // Among the observations: the first that answers it; kNone while it waits.
-  std::size_t first_observation = kNone;
+  // Among the observations: the first that answers it; kNoIndex while it waits.
+  std::size_t first_observation = kNoIndex;
   std::int64_t observation_count = 0;
   // Tokens before it, as in Observation.
   std::int64_t view_tokens_before = 0;
@@ -61,10 +61,10 @@ struct Batch {
 
 // A tool result of the history.
 struct Observation {
-  std::int64_t sequence = 0;  // Of the message that holds it.
-  std::int64_t index = 0;     // Among the results of that message.
-  std::size_t call = kNone;   // Among the calls: which it answers.
-  std::string tool;           // Name of the tool that was called.
+  std::int64_t sequence = 0;    // Of the message that holds it.
+  std::int64_t index = 0;       // Among the results of that message.
+  std::size_t call = kNoIndex;  // Among the calls: which it answers.
+  std::string tool;             // Name of the tool that was called.
   // Turns begun before it. A late result comes in a later turn than its call.
   std::int64_t turn = 0;
   // The turn of its call.
@@ -82,10 +82,10 @@ struct Observation {
   // The same before the call that it came for.
   PicoUsd come_rent_base = 0;
   // The next observation with the same content from the same tool, and if it is
-  // no error, the next one of an equal call that is none; kNone until there is
-  // one.
-  std::size_t next_identical = kNone;
-  std::size_t next_equal_call = kNone;
+  // no error, the next one of an equal call that is none; kNoIndex until there
+  // is one.
+  std::size_t next_identical = kNoIndex;
+  std::size_t next_equal_call = kNoIndex;
 
   // Whether it is left out of the view, with its call.
   bool is_dropped = false;
