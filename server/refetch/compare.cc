@@ -1,0 +1,103 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/refetch/compare.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "server/refetch/lines.h"
+#include "server/tools/access.h"
+
+namespace clerestory {
+namespace {
+
+// Lines or bytes below which nothing is told from what two excerpts share.
+constexpr std::int64_t kLinesMin = 4;
+constexpr std::int64_t kBytesMin = 400;
+// "About half": of the lines that are asked for, or of those that were had.
+constexpr std::int64_t kRangePercent = 45;
+constexpr std::int64_t kContentPercent = 50;
+
+std::int64_t CountOf(const LineRange& range) {
+  return range.last - range.first + 1;
+}
+
+std::int64_t CommonLines(const LineRange& a, const LineRange& b) {
+  return std::max<std::int64_t>(
+      0, std::min(a.last, b.last) - std::max(a.first, b.first) + 1);
+}
+
+bool IsEnough(const Share& share) {
+  return share.line_count >= kLinesMin || share.weight >= kBytesMin;
+}
+
+// Whether it shows only the lines that answer a query, and not those around.
+bool IsScattered(const Excerpt& excerpt) {
+  return excerpt.access_class == AccessClass::kSearch &&
+         (!excerpt.content->numbers.has_value() || excerpt.content->has_gaps);
+}
+
+Relation CompareRanges(const Excerpt& later, const LineRange& later_lines,
+                       const Excerpt& earlier, const LineRange& earlier_lines) {
+  const std::int64_t common = CommonLines(later_lines, earlier_lines);
+  const std::int64_t smaller =
+      std::min(CountOf(later_lines), CountOf(earlier_lines));
+  if (common * 100 < smaller * kRangePercent || common < kLinesMin) {
+    return Relation::kOther;
+  }
+  // Half of the common part must be the same, or something has changed it.
+  const Share share = CountOf(later_lines) <= CountOf(earlier_lines)
+                          ? ShareOf(*later.content, {earlier.content})
+                          : ShareOf(*earlier.content, {later.content});
+  if (share.weight_of == 0) return Relation::kHeld;
+  const std::int64_t percent = 50 * common / smaller;
+  return share.IsAtLeast(percent) ? Relation::kHeld : Relation::kChanged;
+}
+
+}  // namespace
+
+std::optional<LineRange> ShownLines(const Excerpt& excerpt) {
+  const ContentLines& content = *excerpt.content;
+  if (content.numbers.has_value()) {
+    if (content.has_gaps) return std::nullopt;
+    return content.numbers;
+  }
+  if (excerpt.access_class != AccessClass::kRead ||
+      !excerpt.lines.has_value()) {
+    return std::nullopt;
+  }
+  LineRange lines = *excerpt.lines;
+  // The call may ask for more than there is.
+  if (content.text_line_count > 0 && lines.first >= 1) {
+    lines.last = std::min(lines.last,
+                          lines.first + content.all_line_count - 1);
+  }
+  if (lines.last < lines.first) return std::nullopt;
+  return lines;
+}
+
+bool IsTiny(const ContentLines& content) {
+  return content.text_line_count < kLinesMin && content.weight < kBytesMin;
+}
+
+Relation Compare(const Excerpt& later, const Excerpt& earlier) {
+  const std::optional<LineRange> later_lines = ShownLines(later);
+  const std::optional<LineRange> earlier_lines = ShownLines(earlier);
+  if (later_lines.has_value() && earlier_lines.has_value()) {
+    return CompareRanges(later, *later_lines, earlier, *earlier_lines);
+  }
+  const Share of_later = ShareOf(*later.content, {earlier.content});
+  if (of_later.IsAtLeast(kContentPercent) && IsEnough(of_later)) {
+    return Relation::kHeld;
+  }
+  // To locate something and then to read it is no repetition.
+  if (IsScattered(earlier)) return Relation::kUnrelated;
+  const Share of_earlier = ShareOf(*earlier.content, {later.content});
+  return of_earlier.IsAtLeast(kContentPercent) && IsEnough(of_earlier)
+             ? Relation::kHeld
+             : Relation::kUnrelated;
+}
+
+}  // namespace clerestory
