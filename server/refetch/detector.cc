@@ -198,6 +198,7 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
     candidate.is_stale = entry.is_stale;
     candidate.is_same = entry.is_same;
     candidate.excerpt = {.access_class = holder.access_class,
+                         .lines = std::nullopt,
                          .query_hash = holder.query_hash,
                          .content = candidate.content.get()};
     if (holder.is_alone) candidate.excerpt.lines = holder.lines;
