@@ -36,30 +36,34 @@ bool IsEnough(const Share& share) {
 // Whether it shows only the lines that answer a query, and not those around.
 bool IsScattered(const Excerpt& excerpt) {
   return excerpt.access_class == AccessClass::kSearch &&
-         (!excerpt.content->numbers.has_value() || excerpt.content->has_gaps);
+         !ShownLines(excerpt).has_value();
 }
 
 Relation CompareRanges(const Excerpt& later, const LineRange& later_lines,
                        const Excerpt& earlier, const LineRange& earlier_lines) {
   const std::int64_t common = CommonLines(later_lines, earlier_lines);
-  const std::int64_t smaller =
-      std::min(CountOf(later_lines), CountOf(earlier_lines));
-  if (common * 100 < smaller * kRangePercent || common < kLinesMin) {
-    return Relation::kOther;
-  }
+  const bool holds = common * 100 >= CountOf(later_lines) * kRangePercent;
+  const bool is_held = common * 100 >= CountOf(earlier_lines) * kRangePercent;
+  if (common < kLinesMin || (!holds && !is_held)) return Relation::kOther;
+  const Relation relation = holds ? Relation::kHolds : Relation::kIsHeld;
   // Half of the common part must be the same, or something has changed it.
-  const Share share = CountOf(later_lines) <= CountOf(earlier_lines)
-                          ? ShareOf(*later.content, {earlier.content})
-                          : ShareOf(*earlier.content, {later.content});
-  if (share.weight_of == 0) return Relation::kHeld;
-  const std::int64_t percent = 50 * common / smaller;
-  return share.IsAtLeast(percent) ? Relation::kHeld : Relation::kChanged;
+  const Excerpt& part =
+      CountOf(later_lines) <= CountOf(earlier_lines) ? later : earlier;
+  const Excerpt& whole = &part == &later ? earlier : later;
+  const std::int64_t count =
+      std::min(CountOf(later_lines), CountOf(earlier_lines));
+  const Share share = ShareOf(*part.content, {whole.content});
+  if (share.weight_of == 0 || share.IsAtLeast(50 * common / count)) {
+    return relation;
+  }
+  return Relation::kChanged;
 }
 
 }  // namespace
 
 std::optional<LineRange> ShownLines(const Excerpt& excerpt) {
   const ContentLines& content = *excerpt.content;
+  if (!excerpt.is_single) return std::nullopt;
   if (content.numbers.has_value()) {
     if (content.has_gaps) return std::nullopt;
     return content.numbers;
@@ -90,13 +94,13 @@ Relation Compare(const Excerpt& later, const Excerpt& earlier) {
   }
   const Share of_later = ShareOf(*later.content, {earlier.content});
   if (of_later.IsAtLeast(kContentPercent) && IsEnough(of_later)) {
-    return Relation::kHeld;
+    return Relation::kHolds;
   }
   // To locate something and then to read it is no repetition.
   if (IsScattered(earlier)) return Relation::kUnrelated;
   const Share of_earlier = ShareOf(*earlier.content, {later.content});
   return of_earlier.IsAtLeast(kContentPercent) && IsEnough(of_earlier)
-             ? Relation::kHeld
+             ? Relation::kIsHeld
              : Relation::kUnrelated;
 }
 

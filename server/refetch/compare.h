@@ -15,7 +15,9 @@ namespace clerestory {
 // What an observation shows of a resource.
 struct Excerpt {
   AccessClass access_class = AccessClass::kRead;
-  // As the call asked for, where it says so and shows nothing else.
+  // Whether it is of one resource alone: then numbers of lines are those of it.
+  bool is_single = false;
+  // As the call asked for, where it says so.
   std::optional<LineRange> lines;
   std::uint64_t query_hash = 0;
   const ContentLines* content = nullptr;
@@ -26,7 +28,8 @@ enum class Relation {
   kUnrelated,  // Little of one is in the other.
   kOther,      // They are other ranges of it.
   kChanged,    // They are the same range, and not the same lines.
-  kHeld,       // The earlier one holds most of the later, or the other way.
+  kHolds,      // The earlier one holds most of the later.
+  kIsHeld,     // It does not, but the later holds most of the earlier one.
 };
 
 // How `later` stands to `earlier`, both of the same resource or of one in the

@@ -87,6 +87,7 @@ struct RepeatDetector::Noted {
   // Of what shows something.
   bool shows = false;
   AccessClass access_class = AccessClass::kRead;
+  bool is_single = false;
   std::optional<LineRange> lines;
   std::uint64_t query_hash = 0;
   std::vector<FoundHolder> found;
@@ -134,7 +135,8 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
     noted.shows = true;
     noted.access_class = access.access_class;
     noted.query_hash = access.query.empty() ? 0 : HashOfLine(access.query);
-    if (shown == 1) noted.lines = access.lines;
+    noted.lines = access.lines;
+    noted.is_single = shown == 1 && !access.is_tree;
     for (FoundHolder& found : resources_.Find(access.resource, access.is_tree)) {
       if (found.holder.observation != index) {
         noted.found.push_back(std::move(found));
@@ -144,7 +146,7 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
                          {.observation = index,
                           .access_class = access.access_class,
                           .is_tree = access.is_tree,
-                          .is_alone = shown == 1,
+                          .is_single = noted.is_single,
                           .lines = access.lines,
                           .query_hash = noted.query_hash});
   }
@@ -175,6 +177,7 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
       LinesAt(index, seen.content);
   if (content->kind != ContentKind::kGiven) return {};
   const Excerpt later = {.access_class = noted.access_class,
+                         .is_single = noted.is_single,
                          .lines = noted.lines,
                          .query_hash = noted.query_hash,
                          .content = content.get()};
@@ -198,10 +201,10 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
     candidate.is_stale = entry.is_stale;
     candidate.is_same = entry.is_same;
     candidate.excerpt = {.access_class = holder.access_class,
-                         .lines = std::nullopt,
+                         .is_single = holder.is_single,
+                         .lines = holder.lines,
                          .query_hash = holder.query_hash,
                          .content = candidate.content.get()};
-    if (holder.is_alone) candidate.excerpt.lines = holder.lines;
   }
   const Judgement judgement = Judge(later, candidates);
   if (judgement.finding == Finding::kNothing) return {};

@@ -46,7 +46,6 @@ TEST(DetectorTest, AFileReadAgainIsARefetchIfTheFirstIsMasked) {
 }
 
 TEST(DetectorTest, RunsAreNeverRefetchesWhateverTheyPrint) {
-  SeenHistory history;
   const std::string output = FileLines("test", 1, 30);
   for (const absl::string_view command :
        {"pytest -q", "npm run build", "make lint", "git status", "git diff"}) {

@@ -32,6 +32,10 @@ bool IsSameAnswer(const Excerpt& later, const Excerpt& earlier) {
          later.content->text_hash == earlier.content->text_hash;
 }
 
+Finding FindingOf(const Candidate& holder) {
+  return holder.is_stale ? Finding::kWritten : Finding::kHeld;
+}
+
 // How many of `lines` are in any of `others`.
 std::int64_t Covered(const LineRange& lines, std::vector<LineRange> others) {
   std::sort(others.begin(), others.end(),
@@ -61,7 +65,10 @@ std::optional<std::size_t> HeldTogether(
   std::int64_t best_weight = 0;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];
-    if (candidate.is_stale || candidate.content == nullptr) continue;
+    if (candidate.is_stale ||
+        candidate.content->kind != ContentKind::kGiven) {
+      continue;
+    }
     const std::optional<LineRange> range = ShownLines(candidate.excerpt);
     if (lines.has_value() && range.has_value()) ranges.push_back(*range);
     contents.push_back(candidate.content.get());
@@ -91,42 +98,46 @@ std::optional<std::size_t> HeldTogether(
 
 Judgement Judge(const Excerpt& later, absl::Span<const Candidate> candidates) {
   const bool is_tiny = IsTiny(*later.content);
+  std::optional<std::size_t> inner;
   std::optional<std::size_t> written;
   std::optional<std::size_t> other;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];
-    if (candidate.content == nullptr ||
-        candidate.content->kind != ContentKind::kGiven) {
-      continue;
-    }
-    Relation relation = Compare(later, candidate.excerpt);
+    if (candidate.content->kind != ContentKind::kGiven) continue;
     if (is_tiny) {
-      relation = candidate.is_same && IsSameAnswer(later, candidate.excerpt)
-                     ? Relation::kHeld
-                     : Relation::kUnrelated;
+      if (!candidate.is_same || !IsSameAnswer(later, candidate.excerpt)) {
+        continue;
+      }
+      return {.finding = FindingOf(candidate), .candidate = i};
     }
-    if (relation == Relation::kHeld) {
-      return {.finding = candidate.is_stale ? Finding::kWritten : Finding::kHeld,
-              .candidate = i};
-    }
-    if (relation == Relation::kChanged) {
-      return {.finding = Finding::kWritten, .candidate = i};
-    }
-    const bool are_reads =
-        later.access_class == AccessClass::kRead &&
-        candidate.excerpt.access_class == AccessClass::kRead;
-    if (!are_reads) continue;
-    if (relation == Relation::kUnrelated && candidate.is_stale) {
-      if (!written.has_value()) written = i;
-    } else if (!other.has_value()) {
-      other = i;
+    switch (Compare(later, candidate.excerpt)) {
+      case Relation::kHolds:
+        return {.finding = FindingOf(candidate), .candidate = i};
+      case Relation::kChanged:
+        return {.finding = Finding::kWritten, .candidate = i};
+      case Relation::kIsHeld:
+        if (!inner.has_value()) inner = i;
+        break;
+      case Relation::kOther:
+        if (!other.has_value()) other = i;
+        break;
+      case Relation::kUnrelated:
+        if (later.access_class != AccessClass::kRead ||
+            candidate.excerpt.access_class != AccessClass::kRead) {
+          break;
+        }
+        if (candidate.is_stale && !written.has_value()) written = i;
+        if (!candidate.is_stale && !other.has_value()) other = i;
+        break;
     }
   }
-  if (!is_tiny) {
-    const std::optional<std::size_t> held = HeldTogether(later, candidates);
-    if (held.has_value()) {
-      return {.finding = Finding::kHeld, .candidate = *held};
-    }
+  if (is_tiny) return {};
+  const std::optional<std::size_t> together = HeldTogether(later, candidates);
+  if (together.has_value()) {
+    return {.finding = Finding::kHeld, .candidate = *together};
+  }
+  if (inner.has_value()) {
+    return {.finding = FindingOf(candidates[*inner]), .candidate = *inner};
   }
   if (written.has_value() && (!other.has_value() || *written < *other)) {
     return {.finding = Finding::kWritten, .candidate = *written};

@@ -18,6 +18,7 @@ namespace clerestory {
 struct Candidate {
   std::size_t observation = 0;
   Excerpt excerpt;
+  // Never null; what `excerpt` points to.
   std::shared_ptr<const ContentLines> content;
   // Whether what it shows was, or may have been, written since.
   bool is_stale = false;
@@ -39,9 +40,10 @@ struct Judgement {
   std::size_t candidate = 0;
 };
 
-// What `later` asked for again, of `candidates`, the newest first: the newest
-// that holds most of it decides; or of all that are not stale the one that
-// holds most, if they hold most of it together.
+// What `later` asked for again, of `candidates`, the newest first. The newest
+// that holds most of it decides; then of all that are not stale the one that
+// holds most, if they hold most of it together; then the newest of which it
+// holds most.
 Judgement Judge(const Excerpt& later, absl::Span<const Candidate> candidates);
 
 }  // namespace clerestory

@@ -31,8 +31,8 @@ struct Holder {
   std::int64_t time = 0;
   AccessClass access_class = AccessClass::kRead;
   bool is_tree = false;
-  // Whether the observation shows nothing else.
-  bool is_alone = false;
+  // Whether the observation shows nothing else, and it is no folder.
+  bool is_single = false;
   std::optional<LineRange> lines;
   // Of the query; 0 if there is none.
   std::uint64_t query_hash = 0;
