@@ -128,8 +128,10 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
     }
     if (Writes(access.access_class)) {
       if (is_undone) continue;
+      // What is not known may have written anything.
       const bool is_known = access.access_class == AccessClass::kWrite;
-      resources_.AddWrite(access.resource, access.is_tree || !is_known);
+      resources_.AddWrite(is_known ? absl::string_view(access.resource) : "",
+                          access.is_tree);
       continue;
     }
     noted.shows = true;
