@@ -407,6 +407,11 @@ std::string PolicyDigest(const Policy& policy) {
     add("tool", rule.tool);
     add("never_mask", rule.is_never_masked ? "true" : "false");
     add("keep_observations", absl::StrCat(rule.keep_observations));
+    add("class", AccessClassName(rule.access.access_class));
+    add("resource", rule.access.resource_argument);
+    add("first", rule.access.first_line_argument);
+    add("last", rule.access.last_line_argument);
+    add("count", rule.access.line_count_argument);
   }
   return Digest::Of(text).ToHex().substr(0, 16);
 }

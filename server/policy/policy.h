@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/tools/access.h"
 
 namespace clerestory {
 
@@ -82,6 +83,8 @@ struct ToolRule {
   // How many of the newest observations of these tools are kept, beside what
   // the policy keeps of all.
   std::int64_t keep_observations = 0;
+  // What their calls do, where the tables of known tools do not know it.
+  ToolAccess access = {};
 
   friend bool operator==(const ToolRule&, const ToolRule&) = default;
 };

@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "server/base/limits.h"
 #include "server/json/document.h"
 #include "server/tools/access_sink.h"
@@ -36,8 +37,12 @@ constexpr absl::string_view kPaths =
     "file_path path absolute_path filepath filePath absolutePath filename "
     "file_name notebook_path target_file relative_workspace_path "
     "relative_path target_notebook image_path TargetFile AbsolutePath paths "
-    "file_paths filePaths files file uri url dir_path directory dir folder "
-    "DirectoryPath source destination old_path new_path";
+    "file_paths filePaths files file uri url inputPath input_path "
+    "fileAbsolutePath prs_path dir_path directory dir folder DirectoryPath";
+// Of what is moved: from where, and to where.
+constexpr absl::string_view kEnds =
+    "source destination old_path new_path source_path destination_path from to "
+    "outputPath output_path";
 constexpr absl::string_view kFolders =
     "path dir_path directory dir folder file_path paths file filename "
     "relative_workspace_path target_directory SearchPath SearchDirectory "
@@ -202,6 +207,8 @@ class Call {
     switch (spec.kind) {
       case ToolKind::kRead:
         return Read(paths, spec.is_zero_based);
+      case ToolKind::kFetch:
+        return Fetch();
       case ToolKind::kSearch:
       case ToolKind::kList:
         return Search(spec.kind == ToolKind::kList);
@@ -209,7 +216,8 @@ class Call {
         return Only(AccessClass::kSearch, OwnResource(),
                     arguments_.Text(kQueries));
       case ToolKind::kWrite:
-        return Write(paths);
+        if (name_.key == "create" && IsPlainCommand()) return Native();
+        return Write(absl::StrCat(paths, " ", kEnds));
       case ToolKind::kRun:
         return Only(AccessClass::kRun, "",
                     absl::StrCat(name_.tool, " ", arguments_.Canonical()));
@@ -222,8 +230,7 @@ class Call {
       case ToolKind::kPatch:
         return Patch();
       case ToolKind::kCode:
-        AddProgram(Script(kCodes), name_.tool, sink_);
-        return Done();
+        return Code();
       case ToolKind::kNative:
         return Native();
       case ToolKind::kRouter:
@@ -245,11 +252,36 @@ class Call {
                              LinesOf(file, is_zero_based)));
       }
     }
-    for (const std::string& path : arguments_.Texts(names)) {
-      AddRead(path, is_zero_based);
+    if (sink_.empty()) {
+      for (const std::string& path : arguments_.Texts(names)) {
+        AddRead(path, is_zero_based);
+      }
     }
     if (sink_.empty() && IsPlainCommand()) return Native();
     if (sink_.empty()) return Only(AccessClass::kRead, OwnResource());
+    return Done();
+  }
+
+  // URLs, which may stand in what is asked of them.
+  CallAccesses Fetch() {
+    const std::string prompt = arguments_.Text("prompt query");
+    std::vector<std::string> urls = arguments_.Texts("url uri urls");
+    if (urls.empty()) {
+      for (absl::string_view word :
+           absl::StrSplit(prompt, absl::ByAnyChar(" \n\t\"'`<>()[]{},"),
+                          absl::SkipEmpty())) {
+        absl::ConsumeSuffix(&word, ".");
+        if (IsUrl(word)) urls.emplace_back(word);
+      }
+    }
+    for (const std::string& url : urls) {
+      if (prompt.empty()) {
+        AddRead(url, /*is_zero_based=*/false);
+      } else {
+        sink_.AddSearch(ResourceOf(url), /*is_tree=*/false, prompt);
+      }
+    }
+    if (urls.empty()) return Only(AccessClass::kSearch, OwnResource(), prompt);
     return Done();
   }
 
@@ -343,7 +375,16 @@ class Call {
   }
 
   CallAccesses Patch() {
-    AddPatch(Script(kPatches), sink_);
+    const std::string patch = Script(kPatches);
+    if (std::ssize(patch) > kAccessBytesMax) return Unknown();
+    AddPatch(patch, sink_);
+    return Done();
+  }
+
+  CallAccesses Code() {
+    const std::string code = Script(kCodes);
+    if (std::ssize(code) > kAccessBytesMax) return Unknown();
+    AddProgram(code, name_.tool, sink_);
     return Done();
   }
 

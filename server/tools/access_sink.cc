@@ -34,7 +34,7 @@ bool IsNoFile(absl::string_view path) {
 
 // The folder in front of the first part of `pattern` that is one.
 std::string FolderOf(absl::string_view pattern) {
-  const std::size_t glob = pattern.find_first_of("*?[{");
+  const std::size_t glob = pattern.find_first_of("*?{");
   const std::size_t slash = pattern.substr(0, glob).find_last_of("/\\");
   if (slash == absl::string_view::npos) return ".";
   return std::string(pattern.substr(0, slash + 1));
@@ -120,7 +120,8 @@ void AccessSink::AddWrite(const ShellWord& file, bool is_tree) {
 }
 
 void AccessSink::AddRun(absl::string_view command) {
-  Add(MakeAccess(AccessClass::kRun, "", std::nullopt, std::string(command)));
+  Add(MakeAccess(AccessClass::kRun, "", std::nullopt,
+                 absl::StrCat(place_.prefix, command)));
 }
 
 void AccessSink::AddUnknown(absl::string_view command) {

@@ -95,7 +95,10 @@ std::vector<std::string> TextsOf(json::Value value) {
     texts.push_back(value.string());
   } else if (value.is_array()) {
     for (const json::Value item : value.children()) {
-      if (item.is_string()) texts.push_back(item.string());
+      const json::Value text =
+          item.is_object() ? MemberOf(item, "path file_path filePath file")
+                           : item;
+      if (text.is_string()) texts.push_back(text.string());
     }
   }
   std::erase(texts, "");

@@ -52,8 +52,8 @@ class Arguments {
   std::optional<json::Document> document_;
 };
 
-// The strings of a value that is one, or a list of them, or of objects that
-// have one by one of `names`.
+// The strings of a value that is one, or a list of them, or of objects with a
+// path each.
 std::vector<std::string> TextsOf(json::Value value);
 
 // The lines that the members of `object` ask for: `offset` and `limit`,

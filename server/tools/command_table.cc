@@ -22,7 +22,8 @@ constexpr CommandSpec kCommands[] = {
     {"echo printf true false : sleep export set unset local declare test [ "
      "exit "
      "return read shift chmod chown wait trap ulimit alias umask pwd clear "
-     "write-host write-output start-sleep out-null",
+     "realpath readlink basename dirname write-host write-output start-sleep "
+     "out-null",
      Kind::kNothing},
 
     {"cat nl less more bat batcat zcat", Kind::kCat,
@@ -57,8 +58,7 @@ constexpr CommandSpec kCommands[] = {
      "-path -literalpath -filter -include -exclude -depth", OptionStyle::kLong},
     {"wc stat file sort uniq cut paste column md5sum sha1sum sha256sum shasum "
      "cksum diff cmp comm fold fmt expand xmllint pygmentize get-item "
-     "test-path get-filehash measure-object realpath readlink basename dirname "
-     "cloc tokei",
+     "test-path get-filehash measure-object cloc tokei",
      Kind::kDigest, "-d -f -t -k -c -w -s"},
     {"jq yq", Kind::kScripted, "--indent -f --from-file"},
     {"tr where-object sort-object foreach-object format-table format-list "
@@ -97,11 +97,14 @@ constexpr CommandSpec kCommands[] = {
     {"ruff biome", Kind::kFormatIf, "--config --select --ignore",
      OptionStyle::kShort, 1, "--fix --write --apply --unsafe-fixes"},
 
-    {"curl wget iwr invoke-webrequest invoke-restmethod", Kind::kFetch,
+    {"curl wget", Kind::kFetch,
      "-X --request -d --data --data-raw --data-binary --data-urlencode --json "
      "-F --form -T --upload-file -o --output -O --output-document -H --header "
      "-u --user -A --user-agent -m --max-time --connect-timeout -w --write-out "
-     "-e -b -c --retry -x --proxy -uri -method -outfile -body -headers"},
+     "-e -b -c --retry -x --proxy"},
+    {"iwr irm invoke-webrequest invoke-restmethod", Kind::kFetch,
+     "-uri -method -outfile -body -headers -useragent -timeoutsec",
+     OptionStyle::kLong},
 
     {"git", Kind::kGit},
     {"cd pushd popd chdir set-location sl push-location", Kind::kCd},

@@ -99,6 +99,11 @@ class Runner {
           break;
       }
     }
+    // What PowerShell does by calls of .NET.
+    if (dialect == ShellDialect::kWindows &&
+        absl::StrContains(script, "::Write")) {
+      sink_.AddWrite("", /*is_tree=*/true);
+    }
     --depth_;
   }
 

@@ -159,6 +159,11 @@ std::optional<std::vector<LineRange>> AwkLines(absl::string_view program,
       !absl::StartsWith(text, "{printf")) {
     return std::nullopt;
   }
+  // A part of a line is not the line.
+  for (std::size_t at = text.find('$'); at != absl::string_view::npos;
+       at = text.find('$', at + 1)) {
+    if (text.substr(at, 2) != "$0") return std::nullopt;
+  }
   if (range.last < range.first) return std::nullopt;
   return std::vector<LineRange>{range};
 }

@@ -624,7 +624,7 @@ class Parser {
         if (Peek(1) != '\n') word.text.push_back(Peek(1));
         at_ += 2;
       } else {
-        if (c == '*' || c == '?' || c == '[' ||
+        if (c == '*' || c == '?' ||
             (c == '{' && Peek(1) != '}' && !word.text.empty())) {
           word.is_glob = true;
         }

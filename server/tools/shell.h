@@ -27,7 +27,8 @@ struct ShellWord {
   // Whether the text is what the command gets. False if a part of it is a
   // variable or the output of a command, which is left out of the text.
   bool is_literal = true;
-  // Whether it has unquoted `*`, `?`, `[` or `{`, and so may be several.
+  // Whether it has unquoted `*`, `?` or `{`, and so may be several. A pattern
+  // in brackets is taken for a name, which it is if it matches none.
   bool is_glob = false;
 };
 

@@ -43,10 +43,9 @@ constexpr ToolSpec kTools[] = {
     {"ls listdirectory listfiles listdir list directorytree tree "
      "listdirectorywithsizes getfileinfo listalloweddirectories",
      Kind::kList},
-    {"webfetch fetch fetchurl readurl urlfetch fetchwebpage webread "
-     "fetchhtml fetchmarkdown fetchtxt fetchjson openurl webbrowsergo "
-     "browsernavigate",
-     Kind::kRead, false, false, "url uri urls prompt"},
+    {"webfetch fetch fetchurl readurl urlfetch fetchwebpage webread fetchhtml "
+     "fetchmarkdown fetchtxt fetchjson openurl webbrowsergo browsernavigate",
+     Kind::kFetch},
     {"websearch googlewebsearch searchweb bravewebsearch "
      "tavilysearch exasearch duckduckgosearch toolsearch route skill "
      "calculate",
@@ -57,12 +56,13 @@ constexpr ToolSpec kTools[] = {
      Kind::kShell, true},
     {"shell exec execcommand localshell localshellcall shellcommand "
      "runshellcommand executecommand runcommand runcommands runterminalcmd "
-     "runterminalcommand containerexec",
+     "runterminalcommand containerexec startprocess",
      Kind::kShell},
     {"bashoutput taskoutput killshell killbash writestdin taskstop "
      "getterminaloutput readterminal commandstatus wait sleep pty "
      "computer tabscontextmcp navigate browseraction webbrowserclick "
-     "readconsolemessages listmcpresources",
+     "readconsolemessages listmcpresources "
+     "interactwithprocess readprocessoutput listprocesses listsessions",
      Kind::kRun},
     {"todowrite todoread updateplan think taskcreate taskupdate tasklist "
      "taskget askuserquestion exitplanmode enterplanmode sequentialthinking "

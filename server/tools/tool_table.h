@@ -14,6 +14,7 @@ namespace clerestory {
 // How the arguments of a tool say what it does.
 enum class ToolKind {
   kRead,      // Reads a path, or several, or an URL.
+  kFetch,     // Reads an URL, or searches it for what a prompt asks.
   kSearch,    // Looks for a query in a path, else in the directory.
   kList,      // Lists a folder.
   kAsk,       // Gives an answer to its arguments: a search of the web.
