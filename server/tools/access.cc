@@ -453,6 +453,22 @@ class Call {
 
 }  // namespace
 
+absl::string_view AccessClassName(AccessClass access_class) {
+  switch (access_class) {
+    case AccessClass::kRead:
+      return "read";
+    case AccessClass::kSearch:
+      return "search";
+    case AccessClass::kRun:
+      return "run";
+    case AccessClass::kWrite:
+      return "write";
+    case AccessClass::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
 CallAccesses AccessesOf(absl::string_view tool, absl::string_view arguments,
                         absl::string_view directory, const ToolAccess& rule) {
   const Arguments parsed(arguments);

@@ -22,6 +22,9 @@ enum class AccessClass {
   kUnknown,  // Not known: it may write anything, and gives what it gives.
 };
 
+// "read", "search", "run", "write" or "unknown".
+absl::string_view AccessClassName(AccessClass access_class);
+
 // Lines of a resource, counted from 1, both ends included.
 struct LineRange {
   std::int64_t first = 1;
@@ -56,7 +59,8 @@ struct Access {
   friend bool operator==(const Access&, const Access&) = default;
 };
 
-// All that one call does, in order. None if it does nothing to anything: `echo`.
+// All that one call does, in order. None if it does nothing to anything:
+// `echo`.
 struct CallAccesses {
   std::vector<Access> accesses;
   // The directory that commands after it run in; "" if it is not known.
