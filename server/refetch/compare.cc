@@ -19,6 +19,15 @@ constexpr std::int64_t kBytesMin = 400;
 // "About half": of the lines that are asked for, or of those that were had.
 constexpr std::int64_t kRangePercent = 45;
 constexpr std::int64_t kContentPercent = 50;
+// To go on from what was had with a part of it again is paging: only who asks
+// for most of it again has lost it.
+constexpr std::int64_t kIsHeldPercent = 60;
+// Of two questions, if the answers are this much the same.
+constexpr std::int64_t kOtherQueryPercent = 80;
+// As good as all of it, but for how a tool prints it.
+constexpr std::int64_t kAllPercent = 98;
+// The same, of bytes where lines were counted.
+constexpr std::int64_t kNearlyAllPercent = 90;
 
 std::int64_t CountOf(const LineRange& range) {
   return range.last - range.first + 1;
@@ -43,20 +52,21 @@ Relation CompareRanges(const Excerpt& later, const LineRange& later_lines,
                        const Excerpt& earlier, const LineRange& earlier_lines) {
   const std::int64_t common = CommonLines(later_lines, earlier_lines);
   const bool holds = common * 100 >= CountOf(later_lines) * kRangePercent;
-  const bool is_held = common * 100 >= CountOf(earlier_lines) * kRangePercent;
+  const bool is_held = common * 100 >= CountOf(earlier_lines) * kIsHeldPercent;
   if (common < kLinesMin || (!holds && !is_held)) return Relation::kOther;
   const Relation relation = holds ? Relation::kHolds : Relation::kIsHeld;
-  // Half of the common part must be the same, or something has changed it.
+  // What is in a range that was read before is all there, or something has
+  // changed it. Of two that overlap it is not known which lines are common.
   const Excerpt& part =
       CountOf(later_lines) <= CountOf(earlier_lines) ? later : earlier;
   const Excerpt& whole = &part == &later ? earlier : later;
   const std::int64_t count =
       std::min(CountOf(later_lines), CountOf(earlier_lines));
   const Share share = ShareOf(*part.content, {whole.content});
-  if (share.weight_of == 0 || share.IsAtLeast(50 * common / count)) {
-    return relation;
-  }
-  return Relation::kChanged;
+  if (share.weight_of == 0) return relation;
+  const std::int64_t percent =
+      common == count ? kAllPercent : kContentPercent * common / count;
+  return share.IsAtLeast(percent) ? relation : Relation::kChanged;
 }
 
 }  // namespace
@@ -82,6 +92,20 @@ std::optional<LineRange> ShownLines(const Excerpt& excerpt) {
   return lines;
 }
 
+bool IsUnchanged(const Excerpt& later, const Excerpt& earlier) {
+  const Share of_later = ShareOf(*later.content, {earlier.content});
+  if (of_later.IsAtLeast(kAllPercent) ||
+      ShareOf(*earlier.content, {later.content}).IsAtLeast(kAllPercent)) {
+    return true;
+  }
+  const std::optional<LineRange> later_lines = ShownLines(later);
+  const std::optional<LineRange> earlier_lines = ShownLines(earlier);
+  return later_lines.has_value() && earlier_lines.has_value() &&
+         of_later.IsAtLeast(kNearlyAllPercent *
+                            CommonLines(*later_lines, *earlier_lines) /
+                            CountOf(*later_lines));
+}
+
 bool IsTiny(const ContentLines& content) {
   return content.text_line_count < kLinesMin && content.weight < kBytesMin;
 }
@@ -93,7 +117,12 @@ Relation Compare(const Excerpt& later, const Excerpt& earlier) {
     return CompareRanges(later, *later_lines, earlier, *earlier_lines);
   }
   const Share of_later = ShareOf(*later.content, {earlier.content});
-  if (of_later.IsAtLeast(kContentPercent) && IsEnough(of_later)) {
+  const bool are_questions = later.access_class == AccessClass::kSearch &&
+                             earlier.access_class == AccessClass::kSearch &&
+                             later.query_hash != earlier.query_hash;
+  if (of_later.IsAtLeast(are_questions ? kOtherQueryPercent
+                                       : kContentPercent) &&
+      IsEnough(of_later)) {
     return Relation::kHolds;
   }
   // To locate something and then to read it is no repetition.

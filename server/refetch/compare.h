@@ -36,6 +36,10 @@ enum class Relation {
 // other: by ranges where both are known, else by lines. Pure.
 Relation Compare(const Excerpt& later, const Excerpt& earlier);
 
+// Whether what both show is the same: one is in the other, or as much of it as
+// their ranges have in common. Pure.
+bool IsUnchanged(const Excerpt& later, const Excerpt& earlier);
+
 // The lines of its resource that `excerpt` shows: by the numbers in it, or as
 // the call asked for; nothing if it cannot be known.
 std::optional<LineRange> ShownLines(const Excerpt& excerpt);

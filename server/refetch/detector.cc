@@ -128,17 +128,22 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
     }
     if (Writes(access.access_class)) {
       if (is_undone) continue;
-      // What is not known may have written anything.
-      const bool is_known = access.access_class == AccessClass::kWrite;
-      resources_.AddWrite(is_known ? absl::string_view(access.resource) : "",
-                          access.is_tree);
+      if (access.access_class == AccessClass::kUnknown) {
+        resources_.AddUnknownWrite();
+      } else if (access.resource.empty() && !directory_.empty()) {
+        // As git writes: what is in its folder, and perhaps beside it.
+        resources_.AddWrite(directory_, /*is_tree=*/true);
+        resources_.AddUnknownWrite();
+      } else {
+        resources_.AddWrite(access.resource, access.is_tree);
+      }
       continue;
     }
     noted.shows = true;
     noted.access_class = access.access_class;
     noted.query_hash = access.query.empty() ? 0 : HashOfLine(access.query);
     noted.lines = access.lines;
-    noted.is_single = shown == 1 && !access.is_tree;
+    noted.is_single = shown == 1;
     for (FoundHolder& found : resources_.Find(access.resource, access.is_tree)) {
       if (found.holder.observation != index) {
         noted.found.push_back(std::move(found));
@@ -201,6 +206,7 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
     candidate.observation = holder.observation;
     candidate.content = LinesAt(holder.observation, earlier.content);
     candidate.is_stale = entry.is_stale;
+    candidate.is_doubtful = entry.is_doubtful;
     candidate.is_same = entry.is_same;
     candidate.excerpt = {.access_class = holder.access_class,
                          .is_single = holder.is_single,

@@ -97,15 +97,20 @@ TEST(DetectorTest, ABuiltFileIsReadAnewAfterTheBuild) {
   EXPECT_EQ(history.Read("/p/src/app.js", text), RefetchOf(1));
 }
 
-TEST(DetectorTest, AnUnknownToolIsNoRefetchAndMayWriteEverything) {
+TEST(DetectorTest, AnUnknownToolIsNoRefetchAndMayWriteAnything) {
   SeenHistory history;
   const std::string text = NumberedLines("f", 1, 40);
+  history.Read("/g", NumberedLines("g", 1, 40));
   history.Read("/f", text);
   EXPECT_EQ(history.Add("mcp__x__frobnicate", "{}", text).kind,
             RepeatKind::kNone);
   EXPECT_EQ(history.Add("mcp__x__frobnicate", "{}", text).kind,
             RepeatKind::kNone);
-  EXPECT_EQ(history.Read("/f", text), RefreshOf(0));
+  // What is the same as before was not written.
+  EXPECT_EQ(history.Read("/f", text), RefetchOf(1));
+  EXPECT_EQ(history.Read("/g", absl::StrCat(NumberedLines("g", 1, 35),
+                                            NumberedLines("h", 36, 40))),
+            RefreshOf(0));
 }
 
 TEST(DetectorTest, AnInnerPartOfAFileReadWholeIsARefetch) {

@@ -124,13 +124,20 @@ TEST(DetectorTrapTest, ARefusedOrFailedEditIsNoWrite) {
             RepeatKind::kRefresh);
 }
 
-TEST(DetectorTrapTest, ASubAgentMayHaveWrittenEverything) {
-  EXPECT_EQ(KindAfter([](SeenHistory& history) {
-              history.Add("Task",
-                          R"({"description": "Fix it", "prompt": "Fix it",
-                              "subagent_type": "general-purpose"})",
-                          "Done.");
-            }),
+TEST(DetectorTrapTest, ASubAgentMayHaveWrittenWhatIsNotTheSame) {
+  constexpr absl::string_view kTask =
+      R"({"description": "Fix it", "prompt": "Fix it",
+          "subagent_type": "general-purpose"})";
+  SeenHistory history;
+  history.Read("/f", FileLines("f", 1, 60));
+  history.Read("/g", FileLines("g", 1, 60));
+  history.Add("Task", kTask, "Done.");
+  EXPECT_EQ(history.Read("/f", FileLines("f", 1, 60)).kind,
+            RepeatKind::kRefetch);
+  EXPECT_EQ(history
+                .Read("/g", absl::StrCat(FileLines("g", 1, 50),
+                                         FileLines("new", 51, 60)))
+                .kind,
             RepeatKind::kRefresh);
 }
 

@@ -32,8 +32,12 @@ bool IsSameAnswer(const Excerpt& later, const Excerpt& earlier) {
          later.content->text_hash == earlier.content->text_hash;
 }
 
-Finding FindingOf(const Candidate& holder) {
-  return holder.is_stale ? Finding::kWritten : Finding::kHeld;
+// What it is that `holder` holds most of `later`, or the other way.
+Finding FindingOf(const Excerpt& later, const Candidate& holder) {
+  const bool is_stale =
+      holder.is_stale ||
+      (holder.is_doubtful && !IsUnchanged(later, holder.excerpt));
+  return is_stale ? Finding::kWritten : Finding::kHeld;
 }
 
 // How many of `lines` are in any of `others`.
@@ -65,7 +69,7 @@ std::optional<std::size_t> HeldTogether(
   std::int64_t best_weight = 0;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];
-    if (candidate.is_stale ||
+    if (candidate.is_stale || candidate.is_doubtful ||
         candidate.content->kind != ContentKind::kGiven) {
       continue;
     }
@@ -108,11 +112,11 @@ Judgement Judge(const Excerpt& later, absl::Span<const Candidate> candidates) {
       if (!candidate.is_same || !IsSameAnswer(later, candidate.excerpt)) {
         continue;
       }
-      return {.finding = FindingOf(candidate), .candidate = i};
+      return {.finding = FindingOf(later, candidate), .candidate = i};
     }
     switch (Compare(later, candidate.excerpt)) {
       case Relation::kHolds:
-        return {.finding = FindingOf(candidate), .candidate = i};
+        return {.finding = FindingOf(later, candidate), .candidate = i};
       case Relation::kChanged:
         return {.finding = Finding::kWritten, .candidate = i};
       case Relation::kIsHeld:
@@ -137,7 +141,7 @@ Judgement Judge(const Excerpt& later, absl::Span<const Candidate> candidates) {
     return {.finding = Finding::kHeld, .candidate = *together};
   }
   if (inner.has_value()) {
-    return {.finding = FindingOf(candidates[*inner]), .candidate = *inner};
+    return {.finding = FindingOf(later, candidates[*inner]), .candidate = *inner};
   }
   if (written.has_value() && (!other.has_value() || *written < *other)) {
     return {.finding = Finding::kWritten, .candidate = *written};

@@ -20,8 +20,10 @@ struct Candidate {
   Excerpt excerpt;
   // Never null; what `excerpt` points to.
   std::shared_ptr<const ContentLines> content;
-  // Whether what it shows was, or may have been, written since.
+  // Whether what it shows was written since; or something may have been, and
+  // perhaps not this.
   bool is_stale = false;
+  bool is_doubtful = false;
   // Whether it is of the very resource, not of a folder above.
   bool is_same = true;
 };

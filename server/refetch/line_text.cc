@@ -76,7 +76,7 @@ bool IsPathByte(char c) {
 
 // Takes the path that a search puts before a line off its front, with its
 // number, if there is one.
-std::optional<std::int64_t> TakePath(absl::string_view& line) {
+void TakePath(absl::string_view& line) {
   std::size_t end = 0;
   bool is_path = false;
   for (; end < std::min(line.size(), kPathMax) && IsPathByte(line[end]);
@@ -90,24 +90,19 @@ std::optional<std::int64_t> TakePath(absl::string_view& line) {
         line[behind] != '-') {
       continue;
     }
-    const std::int64_t number = NumberOf(line.substr(end + 1, digits));
     line.remove_prefix(behind + 1);
-    return number;
+    return;
   }
   if (!is_path || end == 0 || end >= line.size() || line[end] != ':') {
-    return std::nullopt;
+    return;
   }
-  // Of a URL: `https://` has no path byte before its colon that makes a path.
   absl::string_view rest = line.substr(end + 1);
   const std::size_t digits = DigitCount(rest);
   if (digits > 0 && digits <= kDigitsMax && digits < rest.size() &&
       rest[digits] == ':') {
-    const std::int64_t number = NumberOf(rest.substr(0, digits));
-    line = rest.substr(digits + 1);
-    return number;
+    rest = rest.substr(digits + 1);
   }
   line = rest;
-  return std::nullopt;
 }
 
 // How long the time is that `text` begins with, as `0.32s` or `12 ms`; 0 if it
@@ -194,7 +189,7 @@ LineParts PartsOf(absl::string_view line) {
     line.remove_suffix(1);
   }
   parts.number = TakeNumber(line);
-  if (!parts.number.has_value()) parts.number = TakePath(line);
+  if (!parts.number.has_value()) TakePath(line);
   parts.text = absl::StripAsciiWhitespace(line);
   return parts;
 }

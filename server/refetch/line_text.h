@@ -20,7 +20,7 @@ std::string WithoutTerminalCodes(absl::string_view text);
 struct LineParts {
   // Without numbers, path and blanks at its ends.
   absl::string_view text;
-  // The number that stood before it.
+  // The number that stood before it, if no path did.
   std::optional<std::int64_t> number;
 };
 

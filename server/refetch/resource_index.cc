@@ -139,14 +139,16 @@ void ResourceIndex::AddHolder(absl::string_view resource, Holder holder) {
 
 void ResourceIndex::AddWrite(absl::string_view resource, bool is_tree) {
   last_write_ = ++time_;
-  if (!IsAbsolute(resource)) last_relative_write_ = time_;
-  const bool is_all = resource.empty() || (is_tree && resource == "/");
+  const bool is_all =
+      resource.empty() || (is_tree && (resource == "/" || resource == "."));
   if (is_all) {
     last_everything_ = time_;
     return;
   }
   Node& node = nodes_[NodeOf(resource)];
   node.write = time_;
+  if (!IsPath(resource)) return;
+  if (!IsAbsolute(resource)) last_relative_write_ = time_;
   if (is_tree) {
     node.tree_write = time_;
     node.write_below = time_;
@@ -159,7 +161,6 @@ void ResourceIndex::AddWrite(absl::string_view resource, bool is_tree) {
       }
     }
   }
-  if (!IsPath(resource)) return;
   absl::string_view above = Above(resource);
   for (int depth = 0; !above.empty() && depth < kDepthMax; ++depth) {
     // Only folders that someone has searched or written need to know.
@@ -207,11 +208,12 @@ std::int64_t ResourceIndex::LastWrite(absl::string_view resource,
 
 void ResourceIndex::AppendHolders(const Node& node, std::int64_t last_write,
                                   bool is_same,
-                                  std::vector<FoundHolder>& found) {
+                                  std::vector<FoundHolder>& found) const {
   for (const Holder& holder : node.holders) {
     if (!is_same && holder.access_class != AccessClass::kSearch) continue;
     found.push_back({.holder = holder,
                      .is_stale = holder.time < last_write,
+                     .is_doubtful = holder.time < last_unknown_,
                      .is_same = is_same});
   }
 }

@@ -31,7 +31,7 @@ struct Holder {
   std::int64_t time = 0;
   AccessClass access_class = AccessClass::kRead;
   bool is_tree = false;
-  // Whether the observation shows nothing else, and it is no folder.
+  // Whether the observation shows nothing else.
   bool is_single = false;
   std::optional<LineRange> lines;
   // Of the query; 0 if there is none.
@@ -41,8 +41,11 @@ struct Holder {
 // A holder of a resource that is asked for again.
 struct FoundHolder {
   Holder holder;
-  // Whether the resource was, or may have been, written since.
+  // Whether the resource was written since.
   bool is_stale = false;
+  // Whether something may have been written since, of which it is not known
+  // whether it was this: then the content says so.
+  bool is_doubtful = false;
   // Whether it is of the very resource, not of a folder above.
   bool is_same = true;
 };
@@ -62,6 +65,9 @@ class ResourceIndex {
   // Notes that `resource` is written now: with `is_tree`, all that is in it;
   // everything if it is "".
   void AddWrite(absl::string_view resource, bool is_tree);
+
+  // Notes that something was written now, and that what is not known.
+  void AddUnknownWrite() { last_unknown_ = ++time_; }
 
   // Notes that a program ran, which may have made what programs make: builds,
   // logs, caches.
@@ -96,8 +102,8 @@ class ResourceIndex {
   // may have been.
   std::int64_t LastWrite(absl::string_view resource, const Node* node,
                          bool is_tree) const;
-  static void AppendHolders(const Node& node, std::int64_t last_write,
-                            bool is_same, std::vector<FoundHolder>& found);
+  void AppendHolders(const Node& node, std::int64_t last_write, bool is_same,
+                     std::vector<FoundHolder>& found) const;
   void ForgetOldest();
 
   std::int64_t time_ = 0;
@@ -111,6 +117,7 @@ class ResourceIndex {
   std::int64_t last_write_ = 0;
   std::int64_t last_relative_write_ = 0;
   std::int64_t last_run_ = 0;
+  std::int64_t last_unknown_ = 0;
   // No write that was forgotten is later.
   std::int64_t forgotten_write_ = 0;
 };
