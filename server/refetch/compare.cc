@@ -25,7 +25,7 @@ constexpr std::int64_t kIsHeldPercent = 60;
 // Of two questions, if the answers are this much the same.
 constexpr std::int64_t kOtherQueryPercent = 80;
 // As good as all of it, but for how a tool prints it.
-constexpr std::int64_t kAllPercent = 98;
+constexpr std::int64_t kAllPercent = 95;
 // The same, of bytes where lines were counted.
 constexpr std::int64_t kNearlyAllPercent = 90;
 
@@ -93,13 +93,16 @@ std::optional<LineRange> ShownLines(const Excerpt& excerpt) {
 }
 
 bool IsUnchanged(const Excerpt& later, const Excerpt& earlier) {
-  const Share of_later = ShareOf(*later.content, {earlier.content});
-  if (of_later.IsAtLeast(kAllPercent) ||
-      ShareOf(*earlier.content, {later.content}).IsAtLeast(kAllPercent)) {
-    return true;
-  }
+  if (later.content->text_hash == earlier.content->text_hash) return true;
   const std::optional<LineRange> later_lines = ShownLines(later);
   const std::optional<LineRange> earlier_lines = ShownLines(earlier);
+  // The same lines in another order are a change, too.
+  if (later_lines.has_value() && later_lines == earlier_lines) return false;
+  const Share of_later = ShareOf(*later.content, {earlier.content});
+  if (of_later.IsAtLeast(100) ||
+      ShareOf(*earlier.content, {later.content}).IsAtLeast(100)) {
+    return true;
+  }
   return later_lines.has_value() && earlier_lines.has_value() &&
          of_later.IsAtLeast(kNearlyAllPercent *
                             CommonLines(*later_lines, *earlier_lines) /
@@ -117,6 +120,11 @@ Relation Compare(const Excerpt& later, const Excerpt& earlier) {
     return CompareRanges(later, *later_lines, earlier, *earlier_lines);
   }
   const Share of_later = ShareOf(*later.content, {earlier.content});
+  // A question about what was read is another need, even if its answer stands
+  // there, unless it asks for a part of it.
+  if (IsScattered(later) && earlier.access_class == AccessClass::kRead) {
+    return Relation::kUnrelated;
+  }
   const bool are_questions = later.access_class == AccessClass::kSearch &&
                              earlier.access_class == AccessClass::kSearch &&
                              later.query_hash != earlier.query_hash;

@@ -194,12 +194,27 @@ TEST(DetectorTest, AnotherFileWithTheSameLinesIsNoRefetch) {
   EXPECT_EQ(history.Read("/a/g", NumberedLines("f", 1, 60)), kNothing);
 }
 
+TEST(DetectorTest, AQuestionAboutWhatWasReadIsAnotherNeed) {
+  SeenHistory history;
+  history.Read("/src/f.cc", NumberedLines("f", 1, 300));
+  std::string hits;
+  for (int i = 3; i < 300; i += 30) {
+    absl::StrAppend(&hits, NumberedLines("f", i, i, ":"));
+  }
+  EXPECT_EQ(history.Add("Grep", R"({"pattern": "x", "path": "/src/f.cc"})",
+                        hits),
+            kNothing);
+}
+
 TEST(DetectorTest, AnotherPatternIsAnotherQuestion) {
   SeenHistory history;
   history.Add("Grep", R"({"pattern": "x", "path": "/src"})",
-              NumberedLines("f", 1, 6, ":"));
-  EXPECT_EQ(history.Add("Grep", R"({"pattern": "y", "path": "/src"})",
-                        NumberedLines("g", 1, 6, ":")),
+              "src/a.cc:11:value_one = 1\nsrc/b.cc:12:value_two = 2\n"
+              "src/c.cc:13:value_three = 3\nsrc/d.cc:14:value_four = 4\n");
+  EXPECT_EQ(history.Add(
+                "Grep", R"({"pattern": "y", "path": "/src"})",
+                "src/a.cc:21:other_one = 1\nsrc/b.cc:12:value_two = 2\n"
+                "src/c.cc:23:other_three = 3\nsrc/d.cc:24:other_four = 4\n"),
             kNothing);
 }
 

@@ -136,7 +136,10 @@ Judgement Judge(const Excerpt& later, absl::Span<const Candidate> candidates) {
     }
   }
   if (is_tiny) return {};
-  const std::optional<std::size_t> together = HeldTogether(later, candidates);
+  const std::optional<std::size_t> together =
+      later.access_class == AccessClass::kRead
+          ? HeldTogether(later, candidates)
+          : std::nullopt;
   if (together.has_value()) {
     return {.finding = Finding::kHeld, .candidate = *together};
   }

@@ -44,7 +44,8 @@ class Collector {
     if (IsAddedLine(parts.text)) return;
     NoteNumber(parts);
     ++out_.all_line_count;
-    if (!parts.text.empty()) ++out_.text_line_count;
+    if (parts.text.empty()) return;
+    ++out_.text_line_count;
     out_.text_hash = out_.text_hash * 0x100000001B3 + HashOfLine(parts.text);
     if (parts.text.size() <= kLongLine) {
       AddText(parts.text);

@@ -47,7 +47,7 @@ struct ContentLines {
   // All lines, and those of them that are not blank.
   std::int64_t all_line_count = 0;
   std::int64_t text_line_count = 0;
-  // Of the text as a whole.
+  // Of the text as a whole, blank lines left out.
   std::uint64_t text_hash = 0;
   // The numbers of its lines, if nearly all have one and they are in sequence.
   std::optional<LineRange> numbers;
