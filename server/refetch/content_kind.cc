@@ -78,6 +78,7 @@ constexpr absl::string_view kFailures[] = {
 
 constexpr absl::string_view kFailureStarts[] = {
     "error:", "error ", "failed to ", "exception:", "fatal:",
+    "<tool_use_error>", "failed in sandbox", "no replacement was performed",
 };
 
 constexpr absl::string_view kEmptyStarts[] = {
@@ -111,13 +112,10 @@ ContentKind ContentKindOf(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
   if (text.empty()) return ContentKind::kEmpty;
   const std::string head = absl::AsciiStrToLower(text.substr(0, kHeadSize));
-  if (HasAny(head, kDone)) return ContentKind::kGiven;
   // What is refused is often quoted behind the words for it.
-  const bool quotes = BeginsWithAny(head, kFailureStarts) ||
-                      absl::StartsWith(head, "<tool_use_error>") ||
-                      absl::StartsWith(head, "failed in sandbox") ||
-                      absl::StartsWith(head, "no replacement was performed");
+  const bool quotes = BeginsWithAny(head, kFailureStarts);
   if (text.size() > kMessageMax && !quotes) return ContentKind::kGiven;
+  if (HasAny(head, kDone)) return ContentKind::kGiven;
   const std::string all =
       absl::AsciiStrToLower(text.substr(0, 4 * kMessageMax));
   if (BeginsWithAny(all, kEmptyStarts)) return ContentKind::kEmpty;

@@ -64,6 +64,27 @@ bool IsUndone(const SeenObservation& seen,
       });
 }
 
+// Whether the ranges that calls asked for say alone that none of `found` has a
+// line of `lines`. Then contents need not be looked at.
+bool ArePages(bool is_single, AccessClass access_class,
+              const std::optional<LineRange>& lines,
+              const std::vector<FoundHolder>& found) {
+  // So few lines are no page, as an edit tool wants them.
+  constexpr std::int64_t kPageLinesMin = 4;
+  if (!is_single || access_class != AccessClass::kRead || !lines.has_value() ||
+      lines->last - lines->first + 1 < kPageLinesMin) {
+    return false;
+  }
+  return std::all_of(
+      found.begin(), found.end(), [&lines](const FoundHolder& entry) {
+        const Holder& holder = entry.holder;
+        return holder.is_single && holder.access_class == AccessClass::kRead &&
+               holder.lines.has_value() &&
+               (holder.lines->last < lines->first ||
+                lines->last < holder.lines->first);
+      });
+}
+
 RepeatKind KindOf(Finding finding, bool is_masked) {
   switch (finding) {
     case Finding::kNothing:
@@ -180,6 +201,11 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
             [](const FoundHolder& a, const FoundHolder& b) {
               return a.holder.time > b.holder.time;
             });
+  if (ArePages(noted.is_single, noted.access_class, noted.lines, found) &&
+      !at(found.front().holder.observation).is_error) {
+    return {.kind = RepeatKind::kPaging,
+            .earlier = found.front().holder.observation};
+  }
   const std::shared_ptr<const ContentLines> content =
       LinesAt(index, seen.content);
   if (content->kind != ContentKind::kGiven) return {};

@@ -4,12 +4,14 @@
 #include "server/refetch/line_text.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
+#include <cstring>
 #include <optional>
 #include <string>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -21,7 +23,7 @@ constexpr absl::string_view kArrow = "\xE2\x86\x92";  // →
 constexpr std::size_t kDigitsMax = 9;
 constexpr std::size_t kPathMax = 300;
 
-bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsWordByte(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return absl::ascii_isalnum(byte) || byte >= 0x80;
@@ -71,7 +73,24 @@ std::optional<std::int64_t> TakeNumber(absl::string_view& line) {
 }
 
 bool IsPathByte(char c) {
-  return IsWordByte(c) || absl::StrContains("/._-+@()[]~$", c);
+  if (IsWordByte(c)) return true;
+  switch (c) {
+    case '/':
+    case '.':
+    case '_':
+    case '-':
+    case '+':
+    case '@':
+    case '(':
+    case ')':
+    case '[':
+    case ']':
+    case '~':
+    case '$':
+      return true;
+    default:
+      return false;
+  }
 }
 
 // Takes the path that a search puts before a line off its front, with its
@@ -154,6 +173,77 @@ constexpr absl::string_view kAddedStarts[] = {
     "Exit code ",
 };
 
+// `text` with `#` for each time; valid as long as `text` if there is none.
+class WithoutTimes {
+ public:
+  explicit WithoutTimes(absl::string_view text) : text_(text) {
+    std::size_t from = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (!IsDigit(text[i])) continue;
+      const bool begins_number = i == 0 || !IsWordByte(text[i - 1]);
+      const std::size_t size = begins_number ? TimeSize(text.substr(i)) : 0;
+      if (size > 0) {
+        changed_.append(text.data() + from, i - from);
+        changed_.push_back('#');
+        from = i + size;
+        i = from - 1;
+        continue;
+      }
+      while (i + 1 < text.size() && IsDigit(text[i + 1])) ++i;
+    }
+    if (from == 0) return;
+    changed_.append(text.data() + from, text.size() - from);
+    text_ = changed_;
+  }
+  WithoutTimes(const WithoutTimes&) = delete;
+  WithoutTimes& operator=(const WithoutTimes&) = delete;
+
+  absl::string_view text() const { return text_; }
+
+ private:
+  std::string changed_;
+  absl::string_view text_;
+};
+
+// The eight bytes at `data`.
+std::uint64_t Word(const char* data) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, data, sizeof(word));
+  static_assert(std::endian::native == std::endian::little);
+  return word;
+}
+
+// Eight bytes at a time, the lowest first on every machine; and a last mix, as
+// sampling looks at the low bits.
+std::uint64_t HashBytes(absl::string_view text) {
+  constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15;
+  std::uint64_t hash = 0xCBF29CE484222325 ^ (text.size() * kMultiplier);
+  const auto add = [&hash](std::uint64_t word) {
+    hash = (hash ^ word) * kMultiplier;
+    hash ^= hash >> 32;
+  };
+  while (text.size() >= 8) {
+    add(Word(text.data()));
+    text.remove_prefix(8);
+  }
+  std::uint64_t rest = 0;
+  for (const char c : text) rest = rest << 8 | static_cast<unsigned char>(c);
+  add(rest);
+  hash *= kMultiplier;
+  return hash ^ hash >> 29;
+}
+
+const absl::flat_hash_set<std::uint64_t>& CommonHashes() {
+  static const auto* const hashes = [] {
+    auto* const set = new absl::flat_hash_set<std::uint64_t>();
+    for (const absl::string_view line : kCommonLines) {
+      set->insert(HashBytes(line));
+    }
+    return set;
+  }();
+  return *hashes;
+}
+
 }  // namespace
 
 std::string WithoutTerminalCodes(absl::string_view text) {
@@ -194,35 +284,30 @@ LineParts PartsOf(absl::string_view line) {
   return parts;
 }
 
-std::uint64_t HashOfLine(absl::string_view text) {
-  // FNV-1a, and a last mix, as sampling looks at the low bits.
-  std::uint64_t hash = 0xCBF29CE484222325;
-  const auto add = [&hash](char c) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-  };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool begins_number =
-        IsDigit(text[i]) && (i == 0 || !IsWordByte(text[i - 1]));
-    const std::size_t time = begins_number ? TimeSize(text.substr(i)) : 0;
-    add(time > 0 ? '#' : text[i]);
-    if (time > 0) i += time - 1;
-  }
-  hash ^= hash >> 32;
-  hash *= 0x9E3779B97F4A7C15;
-  return hash ^ hash >> 29;
-}
-
-bool SaysNothing(absl::string_view text) {
+LineSignature SignatureOf(absl::string_view text) {
   constexpr std::size_t kWordBytesMin = 5;
   constexpr std::size_t kCommonSizeMax = 40;
   std::size_t words = 0;
+  bool has_digits = false;
   for (const char c : text) {
-    if (IsWordByte(c) && ++words == kWordBytesMin) break;
+    words += IsWordByte(c) ? std::size_t{1} : 0;
+    has_digits = has_digits || IsDigit(c);
   }
-  if (words < kWordBytesMin) return true;
-  return text.size() <= kCommonSizeMax &&
-         std::find(std::begin(kCommonLines), std::end(kCommonLines), text) !=
-             std::end(kCommonLines);
+  LineSignature signature;
+  if (has_digits) {
+    const WithoutTimes timeless(text);
+    signature.hash = HashBytes(timeless.text());
+  } else {
+    signature.hash = HashBytes(text);
+  }
+  signature.says_nothing =
+      words < kWordBytesMin ||
+      (text.size() <= kCommonSizeMax && CommonHashes().contains(signature.hash));
+  return signature;
+}
+
+std::uint64_t HashOfLine(absl::string_view text) {
+  return SignatureOf(text).hash;
 }
 
 bool IsAddedLine(absl::string_view text) {

@@ -29,13 +29,19 @@ struct LineParts {
 // `a/b.cc-12-`, `a/b.cc:`), or both.
 LineParts PartsOf(absl::string_view line);
 
-// A hash of the line `text` in which how long something took is left out. The
-// same on every machine.
-std::uint64_t HashOfLine(absl::string_view text);
+// What tells a line from others.
+struct LineSignature {
+  // In which how long something took is left out. The same on every machine.
+  std::uint64_t hash = 0;
+  // Whether lines equal to it stand in so many texts that they say nothing
+  // about where they are from.
+  bool says_nothing = false;
+};
 
-// Whether lines equal to `text` stand in so many texts that they say nothing
-// about where they are from.
-bool SaysNothing(absl::string_view text);
+LineSignature SignatureOf(absl::string_view text);
+
+// The hash of SignatureOf(text).
+std::uint64_t HashOfLine(absl::string_view text);
 
 // Whether it is a line that an agent or its client adds to what a tool gives:
 // the open file, the directory, the exit code, how much was left out.

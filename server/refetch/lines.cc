@@ -46,9 +46,10 @@ class Collector {
     ++out_.all_line_count;
     if (parts.text.empty()) return;
     ++out_.text_line_count;
-    out_.text_hash = out_.text_hash * 0x100000001B3 + HashOfLine(parts.text);
+    const LineSignature signature = SignatureOf(parts.text);
+    out_.text_hash = (out_.text_hash ^ signature.hash) * 0x9E3779B97F4A7C15;
     if (parts.text.size() <= kLongLine) {
-      AddText(parts.text);
+      AddLine(signature, parts.text.size());
       return;
     }
     // At what stands in any text of that size, so that it is taken apart in the
@@ -58,7 +59,9 @@ class Collector {
       const std::size_t end = rest.find_first_of(",;{}>.!?\\");
       const std::size_t size =
           end == absl::string_view::npos ? rest.size() : end + 1;
-      AddText(absl::StripAsciiWhitespace(rest.substr(0, size)));
+      const absl::string_view part =
+          absl::StripAsciiWhitespace(rest.substr(0, size));
+      AddLine(SignatureOf(part), part.size());
       rest.remove_prefix(size);
     }
   }
@@ -86,15 +89,13 @@ class Collector {
     ++number_count_;
   }
 
-  void AddText(absl::string_view text) {
-    if (SaysNothing(text)) return;
-    const std::uint64_t hash = HashOfLine(text);
-    if (!IsSampled(hash, out_.sampling)) return;
-    out_.lines.push_back(
-        {.hash = hash,
-         .weight = static_cast<std::uint32_t>(
-             std::min<std::size_t>(text.size(), kTextBytesMax)),
-         .count = 1});
+  void AddLine(const LineSignature& signature, std::size_t size) {
+    if (signature.says_nothing || !IsSampled(signature.hash, out_.sampling)) {
+      return;
+    }
+    out_.lines.push_back({.hash = signature.hash,
+                          .weight = static_cast<std::uint32_t>(size),
+                          .count = 1});
     if (out_.lines.size() >= 2 * kLinesMax) Merge();
   }
 
