@@ -15,6 +15,7 @@
 #include "server/base/status.h"
 #include "server/policy/policy.h"
 #include "server/policy/tool_glob.h"
+#include "server/tools/access.h"
 
 namespace clerestory {
 namespace {
@@ -123,7 +124,11 @@ class Checker {
       Add(absl::StrCat(field, ".keep_observations"),
           "what is never masked is all kept; leave it out");
     }
-    if (const std::string* cover = CoverOf(policy_.exclude, rule.tool)) {
+    CheckAccess(absl::StrCat(field, ".lines"), rule.access);
+    // What an excluded tool does to files still counts.
+    const bool says_access = !(rule.access == ToolAccess());
+    if (const std::string* cover = CoverOf(policy_.exclude, rule.tool);
+        cover != nullptr && !says_access) {
       return Add(field,
                  absl::StrCat("never applies, since exclude has \"", *cover,
                               "\", which matches whatever \"", rule.tool,
@@ -136,6 +141,18 @@ class Checker {
                  absl::StrCat("never applies, since tools[", i, "] with \"",
                               earlier, "\" matches whatever \"", rule.tool,
                               "\" does; write it in front of that"));
+    }
+  }
+
+  void CheckAccess(const std::string& field, const ToolAccess& access) {
+    const bool has_last = !access.last_line_argument.empty();
+    const bool has_count = !access.line_count_argument.empty();
+    if (access.first_line_argument.empty() && !has_last && !has_count) return;
+    if (access.access_class != AccessClass::kRead) {
+      Add(field, "only reads have lines; write class read, or leave them out");
+    }
+    if (has_last && has_count) {
+      Add(field, "the last line and the count say the same; leave one out");
     }
   }
 

@@ -132,5 +132,30 @@ TEST(CheckPolicyTest, AToolRuleSaysOneThing) {
   EXPECT_EQ(ContradictionIn(policy), "tools[0].keep_observations");
 }
 
+TEST(CheckPolicyTest, OnlyReadsHaveLinesAndTheyEndOnce) {
+  Policy policy;
+  policy.tools = {{.tool = "Read"}};
+  ToolAccess& access = policy.tools[0].access;
+  access.first_line_argument = "from";
+  EXPECT_EQ(ContradictionIn(policy), "tools[0].lines");
+  access.access_class = AccessClass::kSearch;
+  EXPECT_EQ(ContradictionIn(policy), "tools[0].lines");
+  access.access_class = AccessClass::kRead;
+  EXPECT_EQ(ContradictionIn(policy), "");
+  access.last_line_argument = "to";
+  EXPECT_EQ(ContradictionIn(policy), "");
+  access.line_count_argument = "count";
+  EXPECT_EQ(ContradictionIn(policy), "tools[0].lines");
+}
+
+TEST(CheckPolicyTest, WhatAnExcludedToolDoesMayBeSaid) {
+  Policy policy;
+  policy.exclude = {"Save"};
+  policy.tools = {{.tool = "Save"}};
+  EXPECT_EQ(ContradictionIn(policy), "tools[0]");
+  policy.tools[0].access.access_class = AccessClass::kWrite;
+  EXPECT_EQ(ContradictionIn(policy), "");
+}
+
 }  // namespace
 }  // namespace clerestory

@@ -30,6 +30,7 @@
 #include "server/base/utf8.h"
 #include "server/policy/presets.h"
 #include "server/policy/tool_glob.h"
+#include "server/tools/access.h"
 
 namespace clerestory {
 namespace {
@@ -407,6 +408,15 @@ std::string PolicyDigest(const Policy& policy) {
     add("tool", rule.tool);
     add("never_mask", rule.is_never_masked ? "true" : "false");
     add("keep_observations", absl::StrCat(rule.keep_observations));
+    const ToolAccess& access = rule.access;
+    if (access == ToolAccess()) continue;
+    add("class", access.access_class.has_value()
+                     ? AccessClassName(*access.access_class)
+                     : "");
+    add("resource", access.resource_argument);
+    add("first", access.first_line_argument);
+    add("last", access.last_line_argument);
+    add("count", access.line_count_argument);
   }
   return Digest::Of(text).ToHex().substr(0, 16);
 }

@@ -83,7 +83,7 @@ struct ToolRule {
   // How many of the newest observations of these tools are kept, beside what
   // the policy keeps of all.
   std::int64_t keep_observations = 0;
-  // What their calls do, over what the tables say.
+  // What their calls do, over what the tables of known tools say.
   ToolAccess access = {};
 
   friend bool operator==(const ToolRule&, const ToolRule&) = default;

@@ -26,6 +26,7 @@
 #include "server/policy/policy.h"
 #include "server/policy/presets.h"
 #include "server/policy/tool_glob.h"
+#include "server/tools/access.h"
 #include "server/yaml/problem.h"
 #include "server/yaml/reader.h"
 
@@ -67,6 +68,12 @@ constexpr YamlField kYamlFields[] = {
 };
 
 constexpr std::size_t kNameBytesMax = 64;
+// Of the arguments of tools.
+constexpr std::size_t kArgumentBytesMax = 100;
+// What a rule may say that a call is.
+constexpr AccessClass kAccessClasses[] = {
+    AccessClass::kRead, AccessClass::kSearch, AccessClass::kRun,
+    AccessClass::kWrite};
 constexpr absl::string_view kSuffix = ".yaml";
 
 bool IsPlainName(absl::string_view text) {
@@ -366,16 +373,60 @@ class Parser {
             map.Integer("keep_observations", 1, kSessionMessagesMax)
                 .value_or(0);
       }
-      const bool is_empty =
-          !map.Has("never_mask") && !map.Has("keep_observations");
-      const std::size_t before = problems_.size();
+      const std::size_t before_access = problems_.size();
+      const bool has_access = ParseAccess(map, rule.access);
+      const bool is_empty = !map.Has("never_mask") &&
+                            !map.Has("keep_observations") && !has_access;
       map.Finish();
-      if (is_empty && problems_.size() == before) {
-        map.Add("says nothing; write never_mask or keep_observations");
+      if (is_empty && problems_.size() == before_access) {
+        map.Add(
+            "says nothing; write never_mask, keep_observations, class or "
+            "resource");
       }
       parsed.tool_places.push_back(PlaceOf(map));
       parsed.tools.push_back(std::move(rule));
     }
+  }
+
+  // What the rule says of calls; false if nothing.
+  static bool ParseAccess(YamlMap& map, ToolAccess& access) {
+    bool says = map.Has("class");
+    if (says) {
+      std::vector<absl::string_view> names;
+      for (const AccessClass known : kAccessClasses) {
+        names.push_back(AccessClassName(known));
+      }
+      const auto choice = map.Choice("class", names);
+      if (choice.has_value()) access.access_class = kAccessClasses[*choice];
+    }
+    says = ParseArgument(map, "resource", access.resource_argument) || says;
+    if (!map.Has("lines")) return says;
+    auto lines = map.Map("lines");
+    if (!lines.has_value()) return true;
+    bool has_line = ParseArgument(*lines, "first", access.first_line_argument);
+    has_line =
+        ParseArgument(*lines, "last", access.last_line_argument) || has_line;
+    has_line =
+        ParseArgument(*lines, "count", access.line_count_argument) || has_line;
+    lines->Finish();
+    if (!has_line) lines->Add("says nothing; write first, last or count");
+    return true;
+  }
+
+  // Reads the name of an argument, if there is one.
+  static bool ParseArgument(YamlMap& map, absl::string_view key,
+                            std::string& argument) {
+    if (!map.Has(key)) return false;
+    const auto name = map.Text(key);
+    if (!name.has_value()) return true;
+    if (name->empty() || name->size() > kArgumentBytesMax) {
+      map.Add(key, absl::StrCat("expected the name of an argument of 1 to ",
+                                kArgumentBytesMax, " bytes, not ",
+                                QuoteForError(*name)));
+      return true;
+    }
+    argument = *name;
+    return true;
   }
 
   std::vector<Problem>& problems_;

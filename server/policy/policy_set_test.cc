@@ -167,6 +167,11 @@ TEST(PolicySetTest, WhatIsWrittenIsReadAgain) {
       " never_mask: false}, {tool: e, never_mask: true}, {tool: f,"
       " keep_observations: 2}]}}]",
       "policies: [{name: p, tools: {rules: [{tool: d, never_mask: true}]}}]",
+      "policies: [{name: p, tools: {rules: [{tool: d, class: write, resource:"
+      " \"a \\\"b\"}, {tool: e, class: read, keep_observations: 2, lines: "
+      "{first: x, last: y}}, {tool: f, resource: z, never_mask: true}, {tool: "
+      "g, class: read, lines: {count: n}}, {tool: h, class: run}, {tool: i, "
+      "class: search}]}}]",
       "policies: [{name: p, mode: off, duplicates: superseded, thinking: "
       "avoid, cache: {life: long}, errors: drop}]"};
   for (const Preset& preset : Presets()) {

@@ -253,17 +253,27 @@ TEST(PolicyTest, EveryFieldButToolsHasAName) {
 }
 
 TEST(PolicyTest, DigestsDifferWhenAToolRuleDoes) {
-  std::vector<Policy> policies(7);
+  std::vector<Policy> policies(12);
   policies[0].tools = {{.tool = "a"}};
   // Does not compile when there is one more: it is to be among those below.
-  [[maybe_unused]] const auto& [tool, is_never_masked, keep_observations] =
-      policies[0].tools[0];
+  [[maybe_unused]] const auto& [tool, is_never_masked, keep_observations,
+                                access] = policies[0].tools[0];
+  [[maybe_unused]] const auto& [access_class, resource, first, last, count] =
+      access;
   policies[1].tools = {{.tool = "a", .is_never_masked = true}};
   policies[2].tools = {{.tool = "a", .keep_observations = 1}};
   policies[3].tools = {{.tool = "a"}, {.tool = "b"}};
   policies[4].tools = {{.tool = "b"}, {.tool = "a"}};
   policies[5].include = {"a", "b"};
   policies[6].include = {"a|b"};
+  for (std::size_t i = 7; i < policies.size(); ++i) {
+    policies[i].tools = policies[0].tools;
+  }
+  policies[7].tools[0].access.access_class = AccessClass::kRead;
+  policies[8].tools[0].access.resource_argument = "x";
+  policies[9].tools[0].access.first_line_argument = "x";
+  policies[10].tools[0].access.last_line_argument = "x";
+  policies[11].tools[0].access.line_count_argument = "x";
   std::set<std::string> digests;
   for (const Policy& policy : policies) digests.insert(PolicyDigest(policy));
   EXPECT_EQ(digests.size(), policies.size());

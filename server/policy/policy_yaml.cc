@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "server/policy/policy.h"
 #include "server/policy/policy_file.h"
 #include "server/policy/policy_set.h"
+#include "server/tools/access.h"
 
 namespace clerestory {
 namespace {
@@ -57,12 +59,36 @@ std::string ValueOf(const YamlField& field, const Policy& policy) {
   return field.group == "placeholder" ? Quoted(text) : text;
 }
 
+void AppendAccess(const ToolAccess& access, std::string& out) {
+  constexpr absl::string_view kIndent = "          ";
+  if (access.access_class.has_value()) {
+    absl::StrAppend(&out, kIndent,
+                    "class: ", AccessClassName(*access.access_class), "\n");
+  }
+  if (!access.resource_argument.empty()) {
+    absl::StrAppend(&out, kIndent,
+                    "resource: ", Quoted(access.resource_argument), "\n");
+  }
+  const std::pair<absl::string_view, absl::string_view> lines[] = {
+      {"first", access.first_line_argument},
+      {"last", access.last_line_argument},
+      {"count", access.line_count_argument}};
+  bool has_lines = false;
+  for (const auto& [key, argument] : lines) {
+    if (argument.empty()) continue;
+    if (!has_lines) absl::StrAppend(&out, kIndent, "lines:\n");
+    has_lines = true;
+    absl::StrAppend(&out, kIndent, "  ", key, ": ", Quoted(argument), "\n");
+  }
+}
+
 void AppendRules(const std::vector<ToolRule>& rules, std::string& out) {
   if (rules.empty()) return;
   absl::StrAppend(&out, "      rules:\n");
   for (const ToolRule& rule : rules) {
     absl::StrAppend(&out, "        - tool: ", Quoted(rule.tool), "\n");
-    if (rule.is_never_masked || rule.keep_observations == 0) {
+    const bool says_access = !(rule.access == ToolAccess());
+    if (rule.is_never_masked || (rule.keep_observations == 0 && !says_access)) {
       absl::StrAppend(&out, "          never_mask: ",
                       rule.is_never_masked ? "true" : "false", "\n");
     }
@@ -70,6 +96,7 @@ void AppendRules(const std::vector<ToolRule>& rules, std::string& out) {
       absl::StrAppend(
           &out, "          keep_observations: ", rule.keep_observations, "\n");
     }
+    AppendAccess(rule.access, out);
   }
 }
 

@@ -6,10 +6,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "server/model/repeat.h"
+#include "server/refetch/line_cache.h"
+#include "server/refetch/lines.h"
+#include "server/refetch/resource_index.h"
 #include "server/tools/access.h"
 
 namespace clerestory {
@@ -55,8 +62,32 @@ class RepeatDetector {
   // `index` repeats. REQUIRES: it is behind what was looked at before.
   Repeat Look(std::size_t index, At at, IsMasked is_masked, RuleOf rule_of);
 
-  // About how much memory it takes.
+  // About how much memory it takes. Bounded, however long the session is.
   std::int64_t memory_bytes() const;
+
+ private:
+  // What the call of an observation does, and whether it shows anything.
+  struct Noted;
+
+  // Takes over what the call of the observation at `index` does, and returns it
+  // with what showed the same before.
+  Noted Note(std::size_t index, const SeenObservation& seen,
+             const ToolAccess& rule);
+  Repeat JudgeNoted(std::size_t index, const SeenObservation& seen,
+                    const Noted& noted, At at, IsMasked is_masked);
+  // The lines of the observation at `index`.
+  std::shared_ptr<const ContentLines> LinesAt(std::size_t index,
+                                              absl::string_view content);
+  // Notes that the run `key` is made, and returns when it was before.
+  std::optional<std::size_t> NoteRun(std::uint64_t key, std::size_t index);
+
+  std::size_t next_ = 0;
+  // Where commands run, as far as it is known.
+  std::string directory_;
+  ResourceIndex resources_;
+  LineCache lines_;
+  // By what was run, the last observation of it.
+  absl::flat_hash_map<std::uint64_t, std::size_t> runs_;
 };
 
 }  // namespace clerestory

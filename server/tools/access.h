@@ -22,6 +22,9 @@ enum class AccessClass {
   kUnknown,  // Not known: it may write anything, and gives what it gives.
 };
 
+// "read", "search", "run", "write" or "unknown".
+absl::string_view AccessClassName(AccessClass access_class);
+
 // Lines of a resource, counted from 1, both ends included.
 struct LineRange {
   std::int64_t first = 1;
@@ -33,22 +36,31 @@ struct LineRange {
 // One thing that a call does.
 struct Access {
   AccessClass access_class = AccessClass::kUnknown;
-  // A path without `.` and `..`, absolute where the directory is known; a URL;
-  // or the name of the tool with a query, as in `web_search:...`. Empty: none
-  // is known, which for a write is every resource.
+  // What it is done to, in one form for all spellings:
+  //   a path in normal form (NormalPath of paths.h), absolute where the
+  //     directory is known, and `HOST:` in front where it is done elsewhere;
+  //   a URL;
+  //   `git:COMMIT:PATH`, which no write to the work tree changes;
+  //   `SERVER:TOOL ARGUMENTS`, with `tool` where no server is named, for what a
+  //     tool gives to arguments that name none of these.
+  // Empty: none is known, which for a write is every resource. What is not
+  // empty lies in a tree or not as IsWithin() of paths.h says.
   std::string resource;
   // Whether it is a folder and all that is in it, or may be.
   bool is_tree = false;
   // Of a read: which lines, where the call says so. A read of the whole has all
   // of them; absent where it cannot be known (the last lines, a byte range).
   std::optional<LineRange> lines;
-  // Of a search: what is asked for. "" otherwise.
+  // Of a search: what is asked for, with what limits it in lines of its own. Of
+  // a run: the command, without what only waits or shortens what it prints. ""
+  // otherwise.
   std::string query;
 
   friend bool operator==(const Access&, const Access&) = default;
 };
 
-// All that one call does, in order.
+// All that one call does, in order. None if it does nothing to anything:
+// `echo`.
 struct CallAccesses {
   std::vector<Access> accesses;
   // The directory that commands after it run in; "" if it is not known.
@@ -77,14 +89,14 @@ struct ToolAccess {
 // object, or a JSON string that holds one; anything else is no argument.
 // `directory` is where commands run if the call does not say; "" is unknown.
 //
-// Total: whatever it is given, it answers, with kUnknown if need be, in time
-// and space linear in at most kAccessBytesMax bytes of the arguments. Pure;
-// safe from any thread.
+// Total: whatever it is given, it answers, with kUnknown if need be. Takes time
+// and space linear in the size of the arguments, of which scripts and patches
+// longer than kAccessBytesMax are not looked into. Pure; safe from any thread.
 CallAccesses AccessesOf(absl::string_view tool, absl::string_view arguments,
                         absl::string_view directory,
                         const ToolAccess& rule = {});
 
-// Arguments that are longer are not looked into, but for their resource.
+// A longer script may do anything.
 inline constexpr std::int64_t kAccessBytesMax = 64 << 10;
 // The most accesses of one call; with more it is one kUnknown in their place.
 inline constexpr std::size_t kAccessesMax = 64;

@@ -1,0 +1,268 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/refetch/detector.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "server/refetch/compare.h"
+#include "server/refetch/content_kind.h"
+#include "server/refetch/judge.h"
+#include "server/refetch/line_text.h"
+#include "server/refetch/lines.h"
+#include "server/refetch/resource_index.h"
+#include "server/refetch/unwrap.h"
+#include "server/tools/access.h"
+
+namespace clerestory {
+namespace {
+
+// The most earlier observations, and bytes of them, that one is compared with.
+constexpr std::size_t kCandidatesMax = 12;
+constexpr std::size_t kCandidateBytesMax = std::size_t{4} << 20;
+// The most runs that are remembered.
+constexpr std::size_t kRunsMax = 4'096;
+// A message that nothing was done is no longer than this, with what it quotes.
+constexpr std::size_t kMessageBytesMax = std::size_t{32} << 10;
+
+bool Shows(AccessClass access_class) {
+  return access_class == AccessClass::kRead ||
+         access_class == AccessClass::kSearch;
+}
+
+bool Writes(AccessClass access_class) {
+  return access_class == AccessClass::kWrite ||
+         access_class == AccessClass::kUnknown;
+}
+
+// Whether the writes of a call with these accesses were not made, since it
+// failed before it began. What writes beside other things may have come to it.
+bool IsUndone(const SeenObservation& seen,
+              const std::vector<Access>& accesses) {
+  const bool has_write =
+      std::any_of(accesses.begin(), accesses.end(), [](const Access& access) {
+        return Writes(access.access_class);
+      });
+  if (!has_write) return false;
+  const ContentKind kind = seen.content.size() > kMessageBytesMax
+                               ? ContentKind::kGiven
+                               : ContentKindOf(UnwrappedText(seen.content));
+  if (kind == ContentKind::kRefused) return true;
+  if (!seen.is_error && kind != ContentKind::kFailed) return false;
+  return std::all_of(
+      accesses.begin(), accesses.end(), [](const Access& access) {
+        return access.access_class == AccessClass::kWrite &&
+               !access.resource.empty() && !access.is_tree;
+      });
+}
+
+// Whether the ranges that calls asked for say alone that none of `found` has a
+// line of `lines`. Then contents need not be looked at.
+bool ArePages(bool is_single, AccessClass access_class,
+              const std::optional<LineRange>& lines,
+              const std::vector<FoundHolder>& found) {
+  // So few lines are no page, as an edit tool wants them.
+  constexpr std::int64_t kPageLinesMin = 4;
+  if (!is_single || access_class != AccessClass::kRead || !lines.has_value() ||
+      lines->last - lines->first + 1 < kPageLinesMin) {
+    return false;
+  }
+  return std::all_of(
+      found.begin(), found.end(), [&lines](const FoundHolder& entry) {
+        const Holder& holder = entry.holder;
+        return holder.is_single && holder.access_class == AccessClass::kRead &&
+               holder.lines.has_value() &&
+               (holder.lines->last < lines->first ||
+                lines->last < holder.lines->first);
+      });
+}
+
+RepeatKind KindOf(Finding finding, bool is_masked) {
+  switch (finding) {
+    case Finding::kNothing:
+      return RepeatKind::kNone;
+    case Finding::kHeld:
+      return is_masked ? RepeatKind::kRefetch : RepeatKind::kDuplicate;
+    case Finding::kWritten:
+      return RepeatKind::kRefresh;
+    case Finding::kOther:
+      return RepeatKind::kPaging;
+  }
+  return RepeatKind::kNone;
+}
+
+}  // namespace
+
+struct RepeatDetector::Noted {
+  // Of a run.
+  bool is_run = false;
+  std::optional<std::size_t> run_before;
+  // Of what shows something.
+  bool shows = false;
+  AccessClass access_class = AccessClass::kRead;
+  bool is_single = false;
+  std::optional<LineRange> lines;
+  std::uint64_t query_hash = 0;
+  std::vector<FoundHolder> found;
+};
+
+std::optional<std::size_t> RepeatDetector::NoteRun(std::uint64_t key,
+                                                   std::size_t index) {
+  const auto found = runs_.find(key);
+  if (found != runs_.end()) return std::exchange(found->second, index);
+  if (runs_.size() >= kRunsMax) runs_.clear();
+  runs_.emplace(key, index);
+  return std::nullopt;
+}
+
+RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
+                                           const SeenObservation& seen,
+                                           const ToolAccess& rule) {
+  Noted noted;
+  CallAccesses call = AccessesOf(seen.tool, seen.arguments, directory_, rule);
+  directory_ = std::move(call.directory);
+  const std::vector<Access>& accesses = call.accesses;
+  const bool is_undone = IsUndone(seen, accesses);
+  const auto shown = std::count_if(
+      accesses.begin(), accesses.end(),
+      [](const Access& access) { return Shows(access.access_class); });
+  for (const Access& access : accesses) {
+    if (access.access_class == AccessClass::kRun) {
+      if (!noted.is_run) {
+        const std::uint64_t key =
+            access.resource.empty() && access.query.empty()
+                ? HashOfLine(seen.arguments) ^ HashOfLine(seen.tool)
+                : HashOfLine(access.resource) ^ 31 * HashOfLine(access.query);
+        noted.run_before = NoteRun(key, index);
+      }
+      noted.is_run = true;
+      resources_.AddRun();
+      continue;
+    }
+    if (Writes(access.access_class)) {
+      if (is_undone) continue;
+      if (access.access_class == AccessClass::kUnknown) {
+        resources_.AddUnknownWrite();
+      } else if (access.resource.empty() && !directory_.empty()) {
+        // As git writes: what is in its folder, and perhaps beside it.
+        resources_.AddWrite(directory_, /*is_tree=*/true);
+        resources_.AddUnknownWrite();
+      } else {
+        resources_.AddWrite(access.resource, access.is_tree);
+      }
+      continue;
+    }
+    noted.shows = true;
+    noted.access_class = access.access_class;
+    noted.query_hash = access.query.empty() ? 0 : HashOfLine(access.query);
+    noted.lines = access.lines;
+    noted.is_single = shown == 1;
+    for (FoundHolder& found : resources_.Find(access.resource, access.is_tree)) {
+      if (found.holder.observation != index) {
+        noted.found.push_back(std::move(found));
+      }
+    }
+    resources_.AddHolder(access.resource,
+                         {.observation = index,
+                          .access_class = access.access_class,
+                          .is_tree = access.is_tree,
+                          .is_single = noted.is_single,
+                          .lines = access.lines,
+                          .query_hash = noted.query_hash});
+  }
+  return noted;
+}
+
+std::shared_ptr<const ContentLines> RepeatDetector::LinesAt(
+    std::size_t index, absl::string_view content) {
+  std::shared_ptr<const ContentLines> lines = lines_.Get(index);
+  return lines != nullptr ? lines : lines_.Add(index, content);
+}
+
+Repeat RepeatDetector::JudgeNoted(std::size_t index,
+                                  const SeenObservation& seen,
+                                  const Noted& noted, At at,
+                                  IsMasked is_masked) {
+  if (noted.is_run) {
+    if (!noted.run_before.has_value()) return {};
+    return {.kind = RepeatKind::kPoll, .earlier = *noted.run_before};
+  }
+  if (!noted.shows || noted.found.empty() || seen.is_error) return {};
+  std::vector<FoundHolder> found = noted.found;
+  std::sort(found.begin(), found.end(),
+            [](const FoundHolder& a, const FoundHolder& b) {
+              return a.holder.time > b.holder.time;
+            });
+  if (ArePages(noted.is_single, noted.access_class, noted.lines, found) &&
+      !at(found.front().holder.observation).is_error) {
+    return {.kind = RepeatKind::kPaging,
+            .earlier = found.front().holder.observation};
+  }
+  const std::shared_ptr<const ContentLines> content =
+      LinesAt(index, seen.content);
+  if (content->kind != ContentKind::kGiven) return {};
+  const Excerpt later = {.access_class = noted.access_class,
+                         .is_single = noted.is_single,
+                         .lines = noted.lines,
+                         .query_hash = noted.query_hash,
+                         .content = content.get()};
+  std::vector<Candidate> candidates;
+  std::size_t bytes = 0;
+  for (const FoundHolder& entry : found) {
+    const Holder& holder = entry.holder;
+    if (candidates.size() >= kCandidatesMax || bytes > kCandidateBytesMax) {
+      break;
+    }
+    if (!candidates.empty() &&
+        candidates.back().observation == holder.observation) {
+      continue;
+    }
+    const SeenObservation earlier = at(holder.observation);
+    if (earlier.is_error) continue;
+    bytes += earlier.content.size();
+    Candidate& candidate = candidates.emplace_back();
+    candidate.observation = holder.observation;
+    candidate.content = LinesAt(holder.observation, earlier.content);
+    candidate.is_stale = entry.is_stale;
+    candidate.is_doubtful = entry.is_doubtful;
+    candidate.is_same = entry.is_same;
+    candidate.excerpt = {.access_class = holder.access_class,
+                         .is_single = holder.is_single,
+                         .lines = holder.lines,
+                         .query_hash = holder.query_hash,
+                         .content = candidate.content.get()};
+  }
+  const Judgement judgement = Judge(later, candidates);
+  if (judgement.finding == Finding::kNothing) return {};
+  const std::size_t decides = candidates[judgement.candidate].observation;
+  return {.kind = KindOf(judgement.finding, is_masked(decides)),
+          .earlier = decides};
+}
+
+Repeat RepeatDetector::Look(std::size_t index, At at, IsMasked is_masked,
+                            RuleOf rule_of) {
+  for (; next_ < index; ++next_) {
+    const SeenObservation seen = at(next_);
+    Note(next_, seen, rule_of(seen.tool));
+  }
+  const SeenObservation seen = at(index);
+  const Noted noted = Note(index, seen, rule_of(seen.tool));
+  next_ = index + 1;
+  return JudgeNoted(index, seen, noted, at, is_masked);
+}
+
+std::int64_t RepeatDetector::memory_bytes() const {
+  return static_cast<std::int64_t>(sizeof(*this) + directory_.capacity() +
+                                   runs_.capacity() * 24) +
+         resources_.memory_bytes() + lines_.memory_bytes();
+}
+
+}  // namespace clerestory

@@ -1,0 +1,158 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/refetch/judge.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "server/refetch/compare.h"
+#include "server/refetch/lines.h"
+#include "server/tools/access.h"
+
+namespace clerestory {
+namespace {
+
+// What several hold together must be more of it than what one holds, since
+// lines recur by chance.
+constexpr std::int64_t kTogetherPercent = 60;
+constexpr std::int64_t kTogetherLinesMin = 6;
+
+// Whether the same question was answered by the same words: then how little
+// they are does not matter.
+bool IsSameAnswer(const Excerpt& later, const Excerpt& earlier) {
+  return later.access_class == AccessClass::kSearch &&
+         earlier.access_class == AccessClass::kSearch &&
+         later.query_hash != 0 && later.query_hash == earlier.query_hash &&
+         later.content->text_hash == earlier.content->text_hash;
+}
+
+// What it is that `holder` holds most of `later`, or the other way.
+Finding FindingOf(const Excerpt& later, const Candidate& holder) {
+  const bool is_stale =
+      holder.is_stale ||
+      (holder.is_doubtful && !IsUnchanged(later, holder.excerpt));
+  return is_stale ? Finding::kWritten : Finding::kHeld;
+}
+
+// How many of `lines` are in any of `others`.
+std::int64_t Covered(const LineRange& lines, std::vector<LineRange> others) {
+  std::sort(others.begin(), others.end(),
+            [](const LineRange& a, const LineRange& b) {
+              return std::pair(a.first, a.last) < std::pair(b.first, b.last);
+            });
+  std::int64_t covered = 0;
+  std::int64_t next = lines.first;
+  for (const LineRange& other : others) {
+    const std::int64_t first = std::max(next, other.first);
+    const std::int64_t last = std::min(lines.last, other.last);
+    if (last < first) continue;
+    covered += last - first + 1;
+    next = last + 1;
+  }
+  return covered;
+}
+
+// The candidate that holds most, if all that are not stale hold most of `later`
+// together.
+std::optional<std::size_t> HeldTogether(
+    const Excerpt& later, absl::Span<const Candidate> candidates) {
+  const std::optional<LineRange> lines = ShownLines(later);
+  std::vector<const ContentLines*> contents;
+  std::vector<LineRange> ranges;
+  std::optional<std::size_t> best;
+  std::int64_t best_weight = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& candidate = candidates[i];
+    if (candidate.is_stale || candidate.is_doubtful ||
+        candidate.content->kind != ContentKind::kGiven) {
+      continue;
+    }
+    const std::optional<LineRange> range = ShownLines(candidate.excerpt);
+    if (lines.has_value() && range.has_value()) ranges.push_back(*range);
+    contents.push_back(candidate.content.get());
+    const std::int64_t weight =
+        ShareOf(*later.content, {candidate.content.get()}).weight;
+    if (weight > best_weight) {
+      best_weight = weight;
+      best = i;
+    }
+  }
+  if (contents.size() < 2 || !best.has_value()) return std::nullopt;
+  const Share share = ShareOf(*later.content, contents);
+  if (!share.IsAtLeast(kTogetherPercent) ||
+      share.line_count < kTogetherLinesMin) {
+    return std::nullopt;
+  }
+  const bool are_ranges_known =
+      lines.has_value() && ranges.size() == contents.size();
+  if (are_ranges_known &&
+      Covered(*lines, ranges) * 2 < lines->last - lines->first + 1) {
+    return std::nullopt;
+  }
+  return best;
+}
+
+}  // namespace
+
+Judgement Judge(const Excerpt& later, absl::Span<const Candidate> candidates) {
+  const bool is_tiny = IsTiny(*later.content);
+  std::optional<std::size_t> inner;
+  std::optional<std::size_t> written;
+  std::optional<std::size_t> other;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& candidate = candidates[i];
+    if (candidate.content->kind != ContentKind::kGiven) continue;
+    if (is_tiny) {
+      if (!candidate.is_same || !IsSameAnswer(later, candidate.excerpt)) {
+        continue;
+      }
+      return {.finding = FindingOf(later, candidate), .candidate = i};
+    }
+    switch (Compare(later, candidate.excerpt)) {
+      case Relation::kHolds:
+        return {.finding = FindingOf(later, candidate), .candidate = i};
+      case Relation::kChanged:
+        return {.finding = Finding::kWritten, .candidate = i};
+      case Relation::kIsHeld:
+        if (!inner.has_value()) inner = i;
+        break;
+      case Relation::kOther:
+        if (!other.has_value()) other = i;
+        break;
+      case Relation::kUnrelated:
+        if (later.access_class != AccessClass::kRead ||
+            candidate.excerpt.access_class != AccessClass::kRead) {
+          break;
+        }
+        if (candidate.is_stale && !written.has_value()) written = i;
+        if (!candidate.is_stale && !other.has_value()) other = i;
+        break;
+    }
+  }
+  if (is_tiny) return {};
+  const std::optional<std::size_t> together =
+      later.access_class == AccessClass::kRead
+          ? HeldTogether(later, candidates)
+          : std::nullopt;
+  if (together.has_value()) {
+    return {.finding = Finding::kHeld, .candidate = *together};
+  }
+  if (inner.has_value()) {
+    return {.finding = FindingOf(later, candidates[*inner]), .candidate = *inner};
+  }
+  if (written.has_value() && (!other.has_value() || *written < *other)) {
+    return {.finding = Finding::kWritten, .candidate = *written};
+  }
+  if (other.has_value()) {
+    return {.finding = Finding::kOther, .candidate = *other};
+  }
+  return {};
+}
+
+}  // namespace clerestory

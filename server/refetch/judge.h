@@ -1,0 +1,53 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef CLERESTORY_SERVER_REFETCH_JUDGE_H_
+#define CLERESTORY_SERVER_REFETCH_JUDGE_H_
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "server/refetch/compare.h"
+#include "server/refetch/lines.h"
+
+namespace clerestory {
+
+// An earlier observation that shows something of what a later one asked for.
+struct Candidate {
+  std::size_t observation = 0;
+  Excerpt excerpt;
+  // Never null; what `excerpt` points to.
+  std::shared_ptr<const ContentLines> content;
+  // Whether what it shows was written since; or something may have been, and
+  // perhaps not this.
+  bool is_stale = false;
+  bool is_doubtful = false;
+  // Whether it is of the very resource, not of a folder above.
+  bool is_same = true;
+};
+
+// What a later observation asked for again.
+enum class Finding {
+  kNothing,
+  kHeld,     // What an earlier one shows.
+  kWritten,  // What an earlier one shows, but it was written since.
+  kOther,    // Another part of what an earlier one shows.
+};
+
+struct Judgement {
+  Finding finding = Finding::kNothing;
+  // Of the candidates, which decides it. Meaningless for kNothing.
+  std::size_t candidate = 0;
+};
+
+// What `later` asked for again, of `candidates`, the newest first. The newest
+// that holds most of it decides; then of all that are not stale the one that
+// holds most, if they hold most of it together; then the newest of which it
+// holds most.
+Judgement Judge(const Excerpt& later, absl::Span<const Candidate> candidates);
+
+}  // namespace clerestory
+
+#endif  // CLERESTORY_SERVER_REFETCH_JUDGE_H_

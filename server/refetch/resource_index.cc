@@ -1,0 +1,295 @@
+// Copyright The Clerestory Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/refetch/resource_index.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace clerestory {
+namespace {
+
+// The most nodes that may be the same as one, and that end in the same part.
+constexpr std::size_t kTwinsMax = 8;
+constexpr std::size_t kSamePartMax = 32;
+// The most folders above a resource that are looked at.
+constexpr int kDepthMax = 40;
+constexpr std::size_t kRelativeTreesMax = 16;
+
+constexpr absl::string_view kBuiltParts[] = {
+    "build",  "dist",     "out",     "target",   "bin",       "obj",
+    ".next",  "coverage", "htmlcov", "_build",   "generated", "node_modules",
+    ".cache", "tmp",      "temp",    "results",  "logs",      "__pycache__",
+    "output",
+};
+constexpr absl::string_view kBuiltEnds[] = {
+    ".log", ".out", ".lock", ".min.js", ".map", ".pyc", ".o", ".snap",
+};
+
+bool IsAbsolute(absl::string_view path) {
+  return absl::StartsWith(path, "/") || absl::StrContains(path, "://") ||
+         (path.size() > 2 && path[1] == ':');
+}
+
+// Whether it can be a path at all, and not a URL or what a tool is asked.
+bool IsPath(absl::string_view resource) {
+  const std::size_t colon = resource.find(':');
+  return colon == absl::string_view::npos || colon == 1 ||
+         resource.find('/') < colon;
+}
+
+absl::string_view LastPart(absl::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == absl::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// The folder that `path` is in; "" if there is none.
+absl::string_view Above(absl::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == absl::string_view::npos) return "";
+  if (slash == 0) return path.size() > 1 ? path.substr(0, 1) : "";
+  return path.substr(0, slash);
+}
+
+// Whether `path` ends with all the parts of `relative`.
+bool EndsWithParts(absl::string_view path, absl::string_view relative) {
+  return absl::ConsumeSuffix(&path, relative) && absl::EndsWith(path, "/");
+}
+
+bool MayBeSame(absl::string_view a, absl::string_view b) {
+  return (!IsAbsolute(b) && EndsWithParts(a, b)) ||
+         (!IsAbsolute(a) && EndsWithParts(b, a));
+}
+
+}  // namespace
+
+bool IsBuilt(absl::string_view path) {
+  for (const absl::string_view end : kBuiltEnds) {
+    if (absl::EndsWith(path, end)) return true;
+  }
+  for (const absl::string_view part : kBuiltParts) {
+    if (absl::StrContains(path, absl::StrCat("/", part, "/")) ||
+        absl::StartsWith(path, absl::StrCat(part, "/"))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The first time is 1, so that 0 is before everything.
+ResourceIndex::ResourceIndex() = default;
+
+std::uint32_t ResourceIndex::NodeOf(absl::string_view resource) {
+  const auto found = index_of_.find(resource);
+  if (found != index_of_.end()) {
+    nodes_[found->second].use = time_;
+    return found->second;
+  }
+  if (nodes_.size() >= kResourcesMax) ForgetOldest();
+  const auto index = static_cast<std::uint32_t>(nodes_.size());
+  Node& node = nodes_.emplace_back();
+  node.name = std::string(resource);
+  node.use = time_;
+  node.write = forgotten_write_;
+  node.write_below = forgotten_write_;
+  index_of_.emplace(resource, index);
+  LinkTwins(index);
+  return index;
+}
+
+void ResourceIndex::LinkTwins(std::uint32_t index) {
+  const std::string& name = nodes_[index].name;
+  const absl::string_view last = LastPart(name);
+  if (last.empty() || !IsPath(name)) return;
+  std::vector<std::uint32_t>& same = by_last_part_[last];
+  for (const std::uint32_t other : same) {
+    if (!MayBeSame(name, nodes_[other].name)) continue;
+    if (nodes_[index].twins.size() >= kTwinsMax) break;
+    nodes_[index].twins.push_back(other);
+    if (nodes_[other].twins.size() < kTwinsMax) {
+      nodes_[other].twins.push_back(index);
+    }
+  }
+  same.push_back(index);
+  if (same.size() > kSamePartMax) same.erase(same.begin());
+}
+
+const ResourceIndex::Node* ResourceIndex::FindNode(
+    absl::string_view resource) const {
+  const auto found = index_of_.find(resource);
+  return found == index_of_.end() ? nullptr : &nodes_[found->second];
+}
+
+void ResourceIndex::AddHolder(absl::string_view resource, Holder holder) {
+  holder.time = ++time_;
+  std::vector<Holder>& holders = nodes_[NodeOf(resource)].holders;
+  if (holders.size() >= kHoldersMax) holders.erase(holders.begin());
+  holders.push_back(holder);
+}
+
+void ResourceIndex::AddWrite(absl::string_view resource, bool is_tree) {
+  last_write_ = ++time_;
+  const bool is_all =
+      resource.empty() || (is_tree && (resource == "/" || resource == "."));
+  if (is_all) {
+    last_everything_ = time_;
+    return;
+  }
+  Node& node = nodes_[NodeOf(resource)];
+  node.write = time_;
+  if (!IsPath(resource)) return;
+  if (!IsAbsolute(resource)) last_relative_write_ = time_;
+  if (is_tree) {
+    node.tree_write = time_;
+    node.write_below = time_;
+    if (!IsAbsolute(resource)) {
+      if (relative_trees_.size() >= kRelativeTreesMax) {
+        relative_trees_.clear();
+        last_everything_ = time_;
+      } else {
+        relative_trees_[std::string(resource)] = time_;
+      }
+    }
+  }
+  absl::string_view above = Above(resource);
+  for (int depth = 0; !above.empty() && depth < kDepthMax; ++depth) {
+    // Only folders that someone has searched or written need to know.
+    const auto found = index_of_.find(above);
+    if (found != index_of_.end()) nodes_[found->second].write_below = time_;
+    above = Above(above);
+  }
+}
+
+void ResourceIndex::AddRun() { last_run_ = ++time_; }
+
+std::int64_t ResourceIndex::LastWrite(absl::string_view resource,
+                                      const Node* node, bool is_tree) const {
+  // Of a folder without a name that is known.
+  if (resource.empty()) return last_write_;
+  std::int64_t last = last_everything_;
+  if (is_tree) {
+    // A path that is relative to an unknown folder may be in it.
+    last = std::max(last, IsAbsolute(resource) ? last_relative_write_
+                                               : last_write_);
+  }
+  if (IsBuilt(resource)) last = std::max(last, last_run_);
+  if (node != nullptr) {
+    last = std::max(last, node->write);
+    if (is_tree) last = std::max(last, node->write_below);
+    for (const std::uint32_t twin : node->twins) {
+      last = std::max(last, nodes_[twin].write);
+    }
+  }
+  if (!IsPath(resource)) return last;
+  absl::string_view above = Above(resource);
+  for (int depth = 0; !above.empty() && depth < kDepthMax; ++depth) {
+    const Node* const folder = FindNode(above);
+    if (folder != nullptr) last = std::max(last, folder->tree_write);
+    above = Above(above);
+  }
+  for (const auto& [tree, time] : relative_trees_) {
+    if (absl::StrContains(absl::StrCat("/", resource, "/"),
+                          absl::StrCat("/", tree, "/"))) {
+      last = std::max(last, time);
+    }
+  }
+  return last;
+}
+
+void ResourceIndex::AppendHolders(const Node& node, std::int64_t last_write,
+                                  bool is_same,
+                                  std::vector<FoundHolder>& found) const {
+  for (const Holder& holder : node.holders) {
+    if (!is_same && holder.access_class != AccessClass::kSearch) continue;
+    found.push_back({.holder = holder,
+                     .is_stale = holder.time < last_write,
+                     .is_doubtful = holder.time < last_unknown_,
+                     .is_same = is_same});
+  }
+}
+
+std::vector<FoundHolder> ResourceIndex::Find(absl::string_view resource,
+                                             bool is_tree) const {
+  std::vector<FoundHolder> found;
+  const Node* const node = FindNode(resource);
+  const std::int64_t last_write = LastWrite(resource, node, is_tree);
+  if (node != nullptr) {
+    AppendHolders(*node, last_write, true, found);
+    for (const std::uint32_t twin : node->twins) {
+      AppendHolders(nodes_[twin], last_write, true, found);
+    }
+  }
+  if (IsPath(resource) && !resource.empty()) {
+    // What a search of a folder shows of a file is as old as the file.
+    absl::string_view above = Above(resource);
+    for (int depth = 0; !above.empty() && depth < kDepthMax; ++depth) {
+      const Node* const folder = FindNode(above);
+      if (folder != nullptr) AppendHolders(*folder, last_write, false, found);
+      above = Above(above);
+    }
+    const Node* const unnamed = FindNode("");
+    if (unnamed != nullptr) AppendHolders(*unnamed, last_write, false, found);
+  }
+  std::sort(found.begin(), found.end(),
+            [](const FoundHolder& a, const FoundHolder& b) {
+              return a.holder.time > b.holder.time;
+            });
+  found.erase(std::unique(found.begin(), found.end(),
+                          [](const FoundHolder& a, const FoundHolder& b) {
+                            return a.holder.observation == b.holder.observation;
+                          }),
+              found.end());
+  if (found.size() > kHoldersMax) found.resize(kHoldersMax);
+  return found;
+}
+
+void ResourceIndex::ForgetOldest() {
+  std::vector<std::int64_t> uses;
+  uses.reserve(nodes_.size());
+  for (const Node& node : nodes_) uses.push_back(node.use);
+  const auto middle =
+      uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2);
+  std::nth_element(uses.begin(), middle, uses.end());
+  const std::int64_t oldest = *middle;
+  std::vector<Node> kept;
+  for (Node& node : nodes_) {
+    // Many may have been noted at once: then all of them go.
+    if (node.use > oldest) {
+      kept.push_back(std::move(node));
+      continue;
+    }
+    forgotten_write_ = std::max(
+        {forgotten_write_, node.write, node.tree_write, node.write_below});
+  }
+  nodes_ = std::move(kept);
+  index_of_.clear();
+  by_last_part_.clear();
+  for (Node& node : nodes_) node.twins.clear();
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const auto index = static_cast<std::uint32_t>(i);
+    index_of_.emplace(nodes_[i].name, index);
+    LinkTwins(index);
+  }
+}
+
+std::int64_t ResourceIndex::memory_bytes() const {
+  std::size_t bytes = sizeof(*this) + nodes_.capacity() * sizeof(Node);
+  for (const Node& node : nodes_) {
+    bytes += 3 * node.name.capacity() + 96 +
+             node.holders.capacity() * sizeof(Holder) +
+             node.twins.capacity() * sizeof(std::uint32_t);
+  }
+  return static_cast<std::int64_t>(bytes);
+}
+
+}  // namespace clerestory
