@@ -24,7 +24,7 @@
 #include "server/base/log.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
-#include "server/metrics/catalogue.h"
+#include "server/metrics/describe_metrics.h"
 #include "server/policy/policy.h"
 #include "server/policy/presets.h"
 

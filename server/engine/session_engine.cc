@@ -117,9 +117,7 @@ Result SessionEngine::WithSession(const SessionKey& key, Work work) {
   std::vector<Record> records;
   Result result = work(*entry.session, records);
   absl::Status written = Commit(entry, records);
-  if (written.ok()) {
-    meter.Stored(*entry.session, records, *policies_.For(key.tenant));
-  }
+  if (written.ok()) meter.Stored(*entry.session, records, policies_);
   entry.session_bytes =
       entry.session == nullptr ? 0 : entry.session->memory_bytes();
   if (result.ok() && !written.ok()) return written;

@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
-#include "server/engine/policy_document.h"
-#include "server/metrics/catalogue.h"
+#include "server/engine/policy_registry.h"
 #include "server/metrics/server_metrics.h"
+#include "server/metrics/tenant_sums.h"
 #include "server/model/money.h"
 #include "server/model/record.h"
 #include "server/view/session.h"
@@ -77,7 +77,7 @@ SessionMeter::SessionMeter(ServerMetrics* metrics, const Session& session)
 
 void SessionMeter::Stored(const Session& session,
                           const std::vector<Record>& records,
-                          const PolicyDocument& policies) const {
+                          const PolicyRegistry& policies) const {
   if (metrics_ == nullptr || records.empty()) return;
   const SessionHeader& header = session.header();
   const Ledger& ledger = session.ledger();
@@ -93,8 +93,9 @@ void SessionMeter::Stored(const Session& session,
   const std::string& model = session.last_view().has_value()
                                  ? session.last_view()->model
                                  : header.model;
+  const PolicyDocumentPtr document = policies.For(header.key.tenant);
   metrics_->SessionEnded(header.key.tenant, header.outcome,
-                         policies.For(header, model).is_control,
+                         document->For(header, model).is_control,
                          SaturatingAdd(ledger.view_cost, ledger.output_cost),
                          SaturatingAdd(ledger.raw_cost, ledger.output_cost));
 }

@@ -6,9 +6,9 @@
 
 #include <vector>
 
-#include "server/engine/policy_document.h"
-#include "server/metrics/catalogue.h"
+#include "server/engine/policy_registry.h"
 #include "server/metrics/server_metrics.h"
+#include "server/metrics/tenant_sums.h"
 #include "server/model/record.h"
 #include "server/view/session.h"
 
@@ -22,10 +22,10 @@ class SessionMeter {
   // null; else it must outlive the meter.
   SessionMeter(ServerMetrics* metrics, const Session& session);
 
-  // Counts. REQUIRES: `records` were applied to `session` and are stored;
-  // `policies` is in force for its tenant.
+  // Counts. REQUIRES: `records` were applied to `session` and are stored.
+  // `policies` say whether it was of the control group, if it ended.
   void Stored(const Session& session, const std::vector<Record>& records,
-              const PolicyDocument& policies) const;
+              const PolicyRegistry& policies) const;
 
  private:
   ServerMetrics* const metrics_;

@@ -14,12 +14,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/base/time.h"
+#include "server/engine/policy_registry.h"
 #include "server/engine/session_engine.h"
 #include "server/metrics/catalogue.h"
 #include "server/metrics/server_metrics.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
+#include "server/store/memory/memory_store.h"
 #include "server/store/session_store.h"
 #include "server/store/store_errors.h"
 #include "tests/support/forwarding_store.h"
@@ -85,7 +87,8 @@ class SessionMeterTest : public ::testing::Test {
         request.usage = Usage{.input_uncached = 10,
                               .cache_read = 20,
                               .cache_write = 30,
-                              .output = 4};
+                              .output = 4,
+                              .reasoning = {}};
       }
       ASSERT_THAT(engine_->BuildView(key, request), IsOk());
     }
@@ -242,8 +245,9 @@ TEST(SessionMeterWithoutMetricsTest, NothingIsCounted) {
   scripted.Ask(10);
   const SessionMeter meter(nullptr, scripted.session());
   scripted.Serve();
+  MemoryStore store;
   meter.Stored(scripted.session(), scripted.records(),
-               *PolicyDocument::BuiltIn(Policy()));
+               PolicyRegistry(store, Policy()));
 }
 
 }  // namespace

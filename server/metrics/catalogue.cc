@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
-#include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/base/time.h"
 #include "server/model/money.h"
@@ -404,50 +402,6 @@ constexpr bool IsSound() {
 }
 static_assert(IsSound());
 
-// By TenantSum, up to its breaks.
-constexpr TenantSeries kTenantSeries[] = {
-    {Metric::kViews, ""},
-    {Metric::kFullTokens, ""},
-    {Metric::kViewTokens, ""},
-    {Metric::kSavedTokens, ""},
-    {Metric::kPromptTokens, "read"},
-    {Metric::kPromptTokens, "write"},
-    {Metric::kPromptTokens, "uncached"},
-    {Metric::kReportedTokens, "input"},
-    {Metric::kReportedTokens, "cache_read"},
-    {Metric::kReportedTokens, "cache_write"},
-    {Metric::kReportedTokens, "output"},
-    {Metric::kReportedTokens, "reasoning"},
-    {Metric::kReportedCost, ""},
-    {Metric::kFullCost, ""},
-    {Metric::kViewCost, ""},
-    {Metric::kEveryTurnCost, ""},
-    {Metric::kOutputCost, ""},
-    {Metric::kCostSaved, ""},
-    {Metric::kCostPenalty, "cache_break"},
-    {Metric::kCostPenalty, "refetch"},
-    {Metric::kMasks, "observation"},
-    {Metric::kMasks, "arguments"},
-    {Metric::kMasks, "dropped"},
-    {Metric::kCopiedPlaceholders, ""},
-    {Metric::kComparedCalls, ""},
-    {Metric::kEstimatedInputTokens, ""},
-    {Metric::kComparedInputTokens, ""},
-    {Metric::kEstimateErrorTokens, ""},
-};
-static_assert(std::size(kTenantSeries) ==
-              static_cast<std::size_t>(TenantSum::kFirstBreak));
-
-absl::string_view TypeName(MetricType type) {
-  constexpr Values kNames = {"counter", "gauge", "histogram"};
-  return kNames[static_cast<std::size_t>(type)];
-}
-
-absl::string_view UnitName(MetricUnit unit) {
-  constexpr Values kNames = {"", "tokens", "bytes", "seconds", "US dollars"};
-  return kNames[static_cast<std::size_t>(unit)];
-}
-
 }  // namespace
 
 std::span<const MetricDefinition> Catalogue() { return kCatalogue; }
@@ -464,54 +418,6 @@ std::int64_t DivisorOf(MetricUnit unit) {
 
 std::int64_t SeriesMax(const MetricDefinition& definition) {
   return SeriesBound(definition);
-}
-
-TenantSeries SeriesOf(std::size_t tenant_sum) {
-  if (tenant_sum < std::size(kTenantSeries)) return kTenantSeries[tenant_sum];
-  std::size_t reason = tenant_sum - std::size(kTenantSeries);
-  if (reason < std::size(kBreakValues)) {
-    return {Metric::kCacheBreaks, kBreakValues[reason]};
-  }
-  reason -= std::size(kBreakValues);
-  return {Metric::kBreakPrice, kBreakValues[reason]};
-}
-
-std::string DescribeMetrics() {
-  std::string text = absl::StrCat(
-      "# Metrics\n\n"
-      "Written by `clerestory-server --describe-metrics`; a test compares. "
-      "They are served as text for\nPrometheus under `/metrics` of "
-      "`metrics_address`.\n\n"
-      "- Values are kept as whole numbers (microseconds, pico-dollars) and "
-      "exported as doubles: exact up\n  to 2^53 of them, and within one part "
-      "in 10^15 beyond.\n"
-      "- What sessions sent never becomes a label, nor do their ids. `tenant` "
-      "has at most ",
-      kTenantPlaces,
-      " values beside\n  `other`: tenants with policies first, then those seen "
-      "first. `tool` has at most ",
-      kToolPlacesPerTenant, " of a tenant and\n  ", kToolPlaces,
-      " in all: tools that its policies name first, then the busiest; others "
-      "are `other`.\n"
-      "- Labels with a closed list of values start at 0, those of a tenant "
-      "when it is first seen.\n"
-      "- The last column is the most series that there can be; in all at most ",
-      kSeriesMax,
-      ".\n- `exposer_*` is what the HTTP server counts of its own.\n\n"
-      "| metric | type | unit | labels | help | series |\n"
-      "| --- | --- | --- | --- | --- | --- |\n");
-  for (const MetricDefinition& definition : kCatalogue) {
-    std::string labels;
-    for (std::size_t i = 0; i < definition.label_count(); ++i) {
-      absl::StrAppend(&labels, i == 0 ? "`" : ", `", definition.labels[i].name,
-                      "`");
-    }
-    absl::StrAppend(&text, "| `", definition.name, "` | ",
-                    TypeName(definition.type), " | ", UnitName(definition.unit),
-                    " | ", labels, " | ", definition.help, " | ",
-                    SeriesMax(definition), " |\n");
-  }
-  return text;
 }
 
 }  // namespace clerestory

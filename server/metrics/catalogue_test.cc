@@ -16,6 +16,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
+#include "server/metrics/describe_metrics.h"
+#include "server/metrics/tenant_sums.h"
 
 namespace clerestory {
 namespace {

@@ -23,6 +23,7 @@
 #include "server/base/reason.h"
 #include "server/metrics/catalogue.h"
 #include "server/metrics/server_metrics.h"
+#include "server/metrics/tenant_sums.h"
 #include "tests/support/status_matchers.h"
 
 namespace clerestory {

@@ -17,6 +17,7 @@
 #include "server/base/mutex.h"
 #include "server/metrics/bounded_names.h"
 #include "server/metrics/catalogue.h"
+#include "server/metrics/tenant_sums.h"
 #include "server/model/money.h"
 #include "server/model/record.h"
 

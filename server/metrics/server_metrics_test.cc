@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/metrics/catalogue.h"
+#include "server/metrics/tenant_sums.h"
 #include "server/model/record.h"
 
 namespace clerestory {

@@ -186,7 +186,7 @@ def test_a_bad_file_is_counted_and_the_good_one_stays(served):
     assert answer.report.masked_count > 0  # As the good one has it.
 
 
-def test_nothing_that_a_session_sends_becomes_a_label(served):
+def test_no_id_model_or_content_becomes_a_label(served):
     server, client, _ = served
     agent = Agent(client, "secret-session", model="secret-model")
     agent.go_on(4)
