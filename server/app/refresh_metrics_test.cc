@@ -28,9 +28,12 @@ class RefreshMetricsTest : public ::testing::Test {
  protected:
   void Refresh() { RefreshMetrics(config_, engine_, files_, metrics_); }
 
+  std::vector<MetricSeries> Read(Metric metric) const {
+    return metrics_.Read().at(static_cast<std::size_t>(metric));
+  }
+
   std::int64_t Value(Metric metric, const std::vector<std::string>& labels) {
-    for (const MetricSeries& series :
-         metrics_.Read().at(static_cast<std::size_t>(metric))) {
+    for (const MetricSeries& series : Read(metric)) {
       if (series.labels == labels) return series.value;
     }
     return -1;

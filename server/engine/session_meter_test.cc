@@ -100,9 +100,12 @@ class SessionMeterTest : public ::testing::Test {
     return summary.ok() ? summary->ledger : Ledger();
   }
 
+  std::vector<MetricSeries> Read(Metric metric) const {
+    return metrics_.Read().at(static_cast<std::size_t>(metric));
+  }
+
   std::int64_t Value(Metric metric, const std::vector<std::string>& labels) {
-    for (const MetricSeries& series :
-         metrics_.Read().at(static_cast<std::size_t>(metric))) {
+    for (const MetricSeries& series : Read(metric)) {
       if (series.labels == labels) return series.value;
     }
     return -1;
@@ -157,12 +160,10 @@ TEST_F(SessionMeterTest, BreaksAndTheirPricesAreThoseOfTheLedger) {
   const Ledger ledger = LedgerOf(Key("t", "a"));
   std::int64_t count = 0;
   std::int64_t price = 0;
-  for (const MetricSeries& series :
-       metrics_.Read().at(static_cast<std::size_t>(Metric::kCacheBreaks))) {
+  for (const MetricSeries& series : Read(Metric::kCacheBreaks)) {
     count += series.value;
   }
-  for (const MetricSeries& series :
-       metrics_.Read().at(static_cast<std::size_t>(Metric::kBreakPrice))) {
+  for (const MetricSeries& series : Read(Metric::kBreakPrice)) {
     price += series.value;
   }
   std::int64_t expected_price = 0;
