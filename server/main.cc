@@ -24,6 +24,7 @@
 #include "server/base/log.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
+#include "server/metrics/describe_metrics.h"
 #include "server/policy/policy.h"
 #include "server/policy/presets.h"
 
@@ -91,7 +92,14 @@ int Main(int argc, char** argv) {
                               PresetNames(),
                               "), and fields that differ, as in "
                               "block,block_size=20"));
+  bool describe_metrics = false;
+  cli.add_flag("--describe-metrics", describe_metrics,
+               "print what is exported as metrics, as Markdown, and end");
   CLI11_PARSE(cli, argc, argv);
+  if (describe_metrics) {
+    std::fputs(DescribeMetrics().c_str(), stdout);
+    return 0;
+  }
 
   const absl::StatusOr<Config> config = MakeConfig(path, policy, flags);
   if (!config.ok()) return Fail(config.status());

@@ -23,6 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "server/app/config.h"
 #include "server/app/file_watch.h"
+#include "server/app/refresh_metrics.h"
 #include "server/base/executor.h"
 #include "server/base/limits.h"
 #include "server/base/log.h"
@@ -30,7 +31,10 @@
 #include "server/base/status.h"
 #include "server/base/time.h"
 #include "server/cost/price_book.h"
+#include "server/metrics/exporter.h"
+#include "server/metrics/server_metrics.h"
 #include "server/policy/policy.h"
+#include "server/rpc/methods.h"
 #include "server/store/memory/memory_store.h"
 #include "server/store/rocks/rocks_store.h"
 #include "server/store/session_store.h"
@@ -69,9 +73,10 @@ App::App(const Config& config, const Clock& clock, Logger& logger,
     : config_(config),
       logger_(logger),
       store_(std::move(store)),
-      engine_(
-          *store_, ClassTokenCounter(),
-          {.policy = config_.policy, .cache_bytes_max = config_.cache_bytes}),
+      engine_(*store_, ClassTokenCounter(),
+              {.policy = config_.policy,
+               .cache_bytes_max = config_.cache_bytes,
+               .metrics = &metrics_}),
       files_({.policy_dir = config_.policy_dir,
               .prices_file = config_.prices_file,
               .load_prices =
@@ -86,6 +91,7 @@ App::App(const Config& config, const Clock& clock, Logger& logger,
                .executor = *executor_,
                .clock = clock,
                .logger = logger_,
+               .metrics = metrics_,
                .tenant = config_.tenant,
                .development = config_.development},
       session_service_(context_),
@@ -102,6 +108,7 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const Config& config,
 
   CLERESTORY_RETURN_IF_ERROR(app->LoadPolicies());
   app->LoadCalibrations();
+  CLERESTORY_RETURN_IF_ERROR(app->ServeMetrics());
 
   gpr_set_log_function(LogGrpc);
   grpc::EnableDefaultHealthCheckService(true);
@@ -129,6 +136,8 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const Config& config,
   app->address_ = WithPort(config.listen, port);
   logger.Write(Severity::kInfo, "serving",
                {{"address", app->address_},
+                {"metrics_address",
+                 app->exporter_ == nullptr ? "" : app->exporter_->address()},
                 {"store", config.store},
                 {"development", config.development},
                 {"policy", std::string(ModeName(config.policy.mode))},
@@ -149,6 +158,20 @@ void App::LoadPrices(absl::string_view file, absl::string_view text,
                  {"as_of", FormatDate(book->as_of())},
                  {"models", static_cast<std::int64_t>(book->models().size())}});
   engine_.SetPrices(std::make_shared<const PriceBook>(*std::move(book)));
+}
+
+absl::Status App::ServeMetrics() {
+  metrics_.SetBuildInfo(CLERESTORY_VERSION, __VERSION__, config_.store);
+  for (const RpcMethod& method : RpcMethods()) metrics_.DeclareRpc(method);
+  // Names tenants and tools before others come.
+  RefreshMetrics(config_, engine_, files_, metrics_);
+  if (config_.metrics_address.empty()) return absl::OkStatus();
+  CLERESTORY_ASSIGN_OR_RETURN(
+      exporter_,
+      MetricsExporter::Start(config_.metrics_address, metrics_, [this] {
+        RefreshMetrics(config_, engine_, files_, metrics_);
+      }));
+  return absl::OkStatus();
 }
 
 void App::LoadCalibrations() {
@@ -222,6 +245,7 @@ void App::Stop() {
   // Every call is finished by the executor before the server can end.
   server_->Wait();
   executor_.reset();
+  exporter_.reset();
   server_.reset();
   store_.reset();
   logger_.Write(Severity::kInfo, "stopped", {});

@@ -19,6 +19,8 @@
 #include "server/base/mutex.h"
 #include "server/base/time.h"
 #include "server/engine/session_engine.h"
+#include "server/metrics/exporter.h"
+#include "server/metrics/server_metrics.h"
 #include "server/rpc/call.h"
 #include "server/rpc/history_service.h"
 #include "server/rpc/policy_service.h"
@@ -71,11 +73,14 @@ class App {
   // As FileLoader.
   void LoadPrices(absl::string_view file, absl::string_view text,
                   std::vector<Problem>& problems);
+  // Serves metrics, if the settings say where.
+  absl::Status ServeMetrics();
   // What is lost of them is learned again.
   void LoadCalibrations();
 
   const Config config_;
   Logger& logger_;
+  ServerMetrics metrics_;
   std::unique_ptr<SessionStore> store_;
   SessionEngine engine_;
   PolicyFiles files_;
@@ -91,6 +96,8 @@ class App {
   PolicyService policy_service_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
+  // Ends before what it asks; null if there is none.
+  std::unique_ptr<MetricsExporter> exporter_;
 };
 
 }  // namespace clerestory

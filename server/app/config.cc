@@ -47,6 +47,11 @@ const ConfigField kFields[] = {
      .member = &Config::prices_file,
      .help = "prices of models, in the form of deploy/prices.yaml, which they "
              "replace or extend; watched, and read again on SIGHUP"},
+    {.name = "metrics_address",
+     .member = &Config::metrics_address,
+     .help = "address and port at which Prometheus finds /metrics over HTTP, "
+             "as 127.0.0.1:9464; not served if left out. They name tenants and "
+             "tools and what these cost, to whoever can connect"},
     {.name = "development",
      .member = &Config::development,
      .help = "let calls bring their own time, to replay transcripts"},
@@ -171,6 +176,17 @@ bool IsLoopback(absl::string_view listen) {
          absl::StartsWith(listen, "unix:");
 }
 
+// Whether `address` is one "HOST:PORT", the port in decimal digits.
+bool IsHostAndPort(absl::string_view address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == absl::string_view::npos || colon == 0) return false;
+  const absl::string_view port = address.substr(colon + 1);
+  std::int64_t number = 0;
+  return address.find_first_of(", \t/") == absl::string_view::npos &&
+         port.find_first_not_of("0123456789") == absl::string_view::npos &&
+         absl::SimpleAtoi(port, &number) && number < 1 << 16;
+}
+
 }  // namespace
 
 std::span<const ConfigField> ConfigFields() { return kFields; }
@@ -234,6 +250,13 @@ absl::Status CheckConfig(const Config& config) {
                      "\" can be reached from other machines, and callers are "
                      "not identified yet; listen on 127.0.0.1, [::1] or "
                      "unix:PATH, behind a proxy that does it"));
+  }
+  if (!config.metrics_address.empty() &&
+      !IsHostAndPort(config.metrics_address)) {
+    return FieldError("metrics_address",
+                      absl::StrCat("expected HOST:PORT, as 127.0.0.1:9464, got "
+                                   "\"",
+                                   config.metrics_address, "\""));
   }
   return CheckPolicy(config.policy);
 }

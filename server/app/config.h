@@ -24,6 +24,7 @@ struct Config {
   std::string tenant = "default";
   std::string policy_dir;
   std::string prices_file;
+  std::string metrics_address;
   bool development = false;
   bool reflection = true;
   std::int64_t worker_threads = 32;
@@ -54,8 +55,9 @@ absl::Status SetConfigField(const ConfigField& field, absl::string_view value,
 absl::Status LoadYaml(absl::string_view yaml, absl::string_view file,
                       Config& config);
 
-// kFieldInvalid if the settings cannot be started with: an unknown store, or an
-// address that is not of this machine only (callers have no identity yet).
+// kFieldInvalid if the settings cannot be started with: an unknown store, an
+// address that is not of this machine only (callers have no identity yet), or
+// one of metrics that is none.
 absl::Status CheckConfig(const Config& config);
 
 }  // namespace clerestory

@@ -100,18 +100,20 @@ TEST(ConfigTest, YamlSetsEveryField) {
       "tenant: t\n"
       "policy_dir: p\n"
       "prices_file: q\n"
+      "metrics_address: '[::1]:9'\n"
       "development: true\n"
       "reflection: false\n"
       "worker_threads: 7\n"
       "cache_bytes: 0\n"
       "drain_seconds: 3600\n");
-  EXPECT_EQ(ConfigFields().size(), 11U);
+  EXPECT_EQ(ConfigFields().size(), 12U);
   EXPECT_EQ(config.listen, "127.0.0.1:0");
   EXPECT_EQ(config.store, "memory");
   EXPECT_EQ(config.data_dir, "a b");
   EXPECT_EQ(config.tenant, "t");
   EXPECT_EQ(config.policy_dir, "p");
   EXPECT_EQ(config.prices_file, "q");
+  EXPECT_EQ(config.metrics_address, "[::1]:9");
   EXPECT_TRUE(config.development);
   EXPECT_FALSE(config.reflection);
   EXPECT_EQ(config.worker_threads, 7);
@@ -302,6 +304,27 @@ TEST(ConfigTest, AddressesThatOthersReachAreRefused) {
                                   Reason::kFieldInvalid))
         << listen;
     EXPECT_EQ(MetadataOf(status, "field"), "listen");
+  }
+}
+
+TEST(ConfigTest, MetricsMayBeServedToOthers) {
+  for (const char* address : {"127.0.0.1:9464", "0.0.0.0:0", "[::]:65535",
+                              "localhost:1", "metrics.example:1"}) {
+    Config config;
+    config.metrics_address = address;
+    EXPECT_THAT(CheckConfig(config), IsOk()) << address;
+  }
+}
+
+TEST(ConfigTest, AnAddressOfMetricsThatIsNoneIsRefused) {
+  for (const char* address :
+       {"9464", ":9464", "localhost", "localhost:", "localhost:65536",
+        "localhost:-1", "localhost:+1", "localhost:1s", "127.0.0.1:1,0.0.0.0:2",
+        "127.0.0.1:1 ", "http://localhost:1", "unix:/a"}) {
+    Config config;
+    config.metrics_address = address;
+    EXPECT_EQ(MetadataOf(CheckConfig(config), "field"), "metrics_address")
+        << address;
   }
 }
 

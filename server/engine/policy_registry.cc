@@ -65,6 +65,13 @@ PolicyDocumentPtr PolicyRegistry::Find(absl::string_view tenant,
   return nullptr;
 }
 
+std::map<std::string, PolicyDocumentPtr> PolicyRegistry::Documents() const {
+  const MutexLock lock(mutex_);
+  ByTenant all = stored_;
+  all.insert(files_.begin(), files_.end());
+  return all;
+}
+
 void PolicyRegistry::SetFiles(std::map<std::string, PolicyDocumentPtr> files) {
   const MutexLock lock(mutex_);
   // What there was is freed behind the lock, with the argument.
@@ -77,7 +84,7 @@ absl::StatusOr<std::int64_t> PolicyRegistry::LoadStored(
   const MutexLock writing(write_mutex_);
   CLERESTORY_ASSIGN_OR_RETURN(const PolicyTenants tenants,
                               store_.ListPolicyTenants());
-  Documents loaded;
+  ByTenant loaded;
   for (const std::string& tenant : tenants.names) {
     absl::StatusOr<PolicyDocumentPtr> document = ReadStored(tenant);
     if (!document.ok()) {

@@ -59,6 +59,10 @@ class PolicyRegistry {
   PolicyDocumentPtr Find(absl::string_view tenant, PolicySource source) const
       CLERESTORY_EXCLUDES(mutex_);
 
+  // The documents in force, by tenant, but for the one that is built in.
+  std::map<std::string, PolicyDocumentPtr> Documents() const
+      CLERESTORY_EXCLUDES(mutex_);
+
   // Puts `files`, documents by tenant, in place of those that there were.
   void SetFiles(std::map<std::string, PolicyDocumentPtr> files)
       CLERESTORY_EXCLUDES(mutex_);
@@ -93,7 +97,7 @@ class PolicyRegistry {
       CLERESTORY_EXCLUDES(mutex_, write_mutex_);
 
  private:
-  using Documents = std::map<std::string, PolicyDocumentPtr>;
+  using ByTenant = std::map<std::string, PolicyDocumentPtr>;
 
   // kPolicyInvalid.
   absl::StatusOr<PolicyDocumentPtr> ReadYaml(const std::string& tenant,
@@ -121,8 +125,8 @@ class PolicyRegistry {
   Mutex write_mutex_;
 
   mutable Mutex mutex_;
-  Documents files_ CLERESTORY_GUARDED_BY(mutex_);
-  Documents stored_ CLERESTORY_GUARDED_BY(mutex_);
+  ByTenant files_ CLERESTORY_GUARDED_BY(mutex_);
+  ByTenant stored_ CLERESTORY_GUARDED_BY(mutex_);
 };
 
 }  // namespace clerestory

@@ -28,6 +28,7 @@
 #include "server/engine/policy_document.h"
 #include "server/engine/policy_registry.h"
 #include "server/engine/session_cache.h"
+#include "server/engine/session_meter.h"
 #include "server/formats/usage.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
@@ -112,9 +113,11 @@ Result SessionEngine::WithSession(const SessionKey& key, Work work) {
   SessionCache::Entry& entry = lease.entry();
   const MutexLock lock(entry.mutex);
   CLERESTORY_RETURN_IF_ERROR(Load(entry));
+  const SessionMeter meter(options_.metrics, *entry.session);
   std::vector<Record> records;
   Result result = work(*entry.session, records);
   absl::Status written = Commit(entry, records);
+  if (written.ok()) meter.Stored(*entry.session, records, policies_);
   entry.session_bytes =
       entry.session == nullptr ? 0 : entry.session->memory_bytes();
   if (result.ok() && !written.ok()) return written;

@@ -23,6 +23,7 @@
 #include "server/engine/decide.h"
 #include "server/engine/policy_registry.h"
 #include "server/engine/session_cache.h"
+#include "server/metrics/server_metrics.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
@@ -76,6 +77,9 @@ class SessionEngine {
     Policy policy;
     // Memory for sessions that are not in use.
     std::int64_t cache_bytes_max = 1LL << 30;
+    // Where it counts what is stored; null for nowhere. Must outlive the
+    // engine.
+    ServerMetrics* metrics = nullptr;
   };
 
   // `store` and `counter` must outlive the engine.
@@ -149,6 +153,7 @@ class SessionEngine {
   const TokenCounter& counter() const { return counter_; }
   // The policies of tenants, which every view is built by.
   PolicyRegistry& policies() { return policies_; }
+  const PolicyRegistry& policies() const { return policies_; }
 
   // What is learned of how tenants' models count tokens.
   CalibrationRegistry& calibrations() { return calibrations_; }

@@ -5,6 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
@@ -18,11 +19,26 @@
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
+#include "server/metrics/server_metrics.h"
 #include "server/model/record.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/status.h"
 
 namespace clerestory {
+
+CallMeter::CallMeter(ServerMetrics& metrics, absl::string_view method)
+    : metrics_(metrics),
+      method_(method),
+      start_(std::chrono::steady_clock::now()) {
+  metrics_.RpcStarted(method_);
+}
+
+void CallMeter::Done(absl::StatusCode code) const {
+  const auto took = std::chrono::steady_clock::now() - start_;
+  metrics_.RpcHandled(
+      method_, code,
+      std::chrono::duration_cast<std::chrono::microseconds>(took).count());
+}
 
 void LogFailure(const ServiceContext& service, absl::string_view method,
                 const absl::Status& status) {
@@ -45,13 +61,14 @@ grpc::ServerUnaryReactor* RunUnary(const ServiceContext& service,
                                    absl::string_view method,
                                    std::function<absl::Status()> handler) {
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  service.executor.Run(
-      [&service, reactor, method, handler = std::move(handler)] {
-        absl::Status status = CheckServing(service);
-        if (status.ok()) status = handler();
-        LogFailure(service, method, status);
-        reactor->Finish(ToGrpcStatus(status));
-      });
+  service.executor.Run([&service, reactor, method, handler = std::move(handler),
+                        meter = CallMeter(service.metrics, method)] {
+    absl::Status status = CheckServing(service);
+    if (status.ok()) status = handler();
+    LogFailure(service, method, status);
+    meter.Done(status.code());
+    reactor->Finish(ToGrpcStatus(status));
+  });
   return reactor;
 }
 

@@ -7,6 +7,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "server/base/log.h"
 #include "server/base/time.h"
 #include "server/engine/session_engine.h"
+#include "server/metrics/server_metrics.h"
 #include "server/model/record.h"
 
 namespace clerestory {
@@ -30,12 +32,28 @@ struct ServiceContext {
   Executor& executor;
   const Clock& clock;
   Logger& logger;
+  ServerMetrics& metrics;
   // The tenant of every caller, until callers have identities.
   std::string tenant;
   // Whether a call may bring its own time.
   bool development = false;
   // Set when the server is about to stop: new calls are told to go elsewhere.
   std::atomic<bool> draining = false;
+};
+
+// Counts a call, from when it is made until Done. Copies are of one call.
+class CallMeter {
+ public:
+  // `method` must live as long as the program.
+  CallMeter(ServerMetrics& metrics, absl::string_view method);
+
+  // It ended so. REQUIRES: called once for a call.
+  void Done(absl::StatusCode code) const;
+
+ private:
+  ServerMetrics& metrics_;
+  absl::string_view method_;
+  std::chrono::steady_clock::time_point start_;
 };
 
 // Runs `handler`, which does a unary call, on the executor, and finishes the

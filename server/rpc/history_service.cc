@@ -38,7 +38,8 @@ constexpr std::size_t kChunkBytes = 256 << 10;
 class HistoryReactor final
     : public grpc::ServerWriteReactor<v1::ReadHistoryResponse> {
  public:
-  explicit HistoryReactor(std::int64_t start) : sequence_(start) {}
+  HistoryReactor(std::int64_t start, const CallMeter& meter)
+      : sequence_(start), meter_(meter) {}
 
   void Start(std::vector<HistoryEntry> history) {
     history_ = std::move(history);
@@ -49,16 +50,21 @@ class HistoryReactor final
     if (ok) {
       WriteNext();
     } else {
-      Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the caller has gone"));
+      End(absl::CancelledError("the caller has gone"));
     }
   }
 
   void OnDone() override { delete this; }
 
+  void End(const absl::Status& status) {
+    meter_.Done(status.code());
+    Finish(ToGrpcStatus(status));
+  }
+
  private:
   void WriteNext() {
     if (next_ == history_.size()) {
-      Finish(grpc::Status::OK);
+      End(absl::OkStatus());
       return;
     }
     chunk_.Clear();
@@ -76,6 +82,7 @@ class HistoryReactor final
   }
 
   std::int64_t sequence_;
+  const CallMeter meter_;
   std::size_t next_ = 0;
   std::vector<HistoryEntry> history_;
   v1::ReadHistoryResponse chunk_;
@@ -93,7 +100,8 @@ grpc::ServerUnaryReactor* HistoryService::AppendMessages(
 
 grpc::ServerWriteReactor<v1::ReadHistoryResponse>* HistoryService::ReadHistory(
     grpc::CallbackServerContext*, const v1::ReadHistoryRequest* request) {
-  auto* const reactor = new HistoryReactor(request->start_sequence());
+  auto* const reactor = new HistoryReactor(
+      request->start_sequence(), CallMeter(service_.metrics, "ReadHistory"));
   service_.executor.Run([this, reactor, session_id = request->session_id(),
                          start = request->start_sequence()] {
     const absl::Status serving = CheckServing(service_);
@@ -106,7 +114,7 @@ grpc::ServerWriteReactor<v1::ReadHistoryResponse>* HistoryService::ReadHistory(
       return;
     }
     LogFailure(service_, "ReadHistory", history.status());
-    reactor->Finish(ToGrpcStatus(history.status()));
+    reactor->End(history.status());
   });
   return reactor;
 }

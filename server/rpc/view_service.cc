@@ -23,6 +23,7 @@
 #include "server/base/mutex.h"
 #include "server/base/status.h"
 #include "server/engine/session_engine.h"
+#include "server/metrics/catalogue.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/rpc/call.h"
@@ -145,6 +146,7 @@ void ViewService::NoteUnknownModel(const std::string& model) const {
       return;
     }
   }
+  service_.metrics.Add(Metric::kUnknownModels, "", 1);
   service_.logger.Write(
       Severity::kWarning, "model_unknown",
       {{"model", model},
