@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "server/metrics/tenant_sums.h"
 #include "server/model/money.h"
 #include "server/model/record.h"
+#include "server/model/repeat.h"
 #include "server/view/session.h"
 
 namespace clerestory {
@@ -39,7 +41,8 @@ TenantSums SumsOf(const Ledger& ledger) {
   sums[TenantSum::kViewCost] = ledger.view_cost;
   sums[TenantSum::kEveryTurnCost] = ledger.every_turn_cost;
   sums[TenantSum::kOutputCost] = ledger.output_cost;
-  sums[TenantSum::kMaskedObservations] = ledger.mask_count - ledger.drop_count;
+  sums[TenantSum::kMaskedObservations] =
+      ledger.mask_count + ledger.restore_count - ledger.drop_count;
   sums[TenantSum::kMaskedArguments] = ledger.argument_mask_count;
   sums[TenantSum::kDroppedObservations] = ledger.drop_count;
   sums[TenantSum::kCopiedPlaceholders] = ledger.copied_placeholder_count;
@@ -51,6 +54,50 @@ TenantSums SumsOf(const Ledger& ledger) {
     sums.breaks(static_cast<BreakReason>(reason)) = ledger.breaks.at(reason);
   }
   return sums;
+}
+
+// What a repeat counts as; nothing for what repeats nothing.
+std::optional<ToolEvent> EventOf(RepeatKind kind) {
+  switch (kind) {
+    case RepeatKind::kNone:
+      return std::nullopt;
+    case RepeatKind::kRefetch:
+      return ToolEvent::kRefetch;
+    case RepeatKind::kDuplicate:
+      return ToolEvent::kDuplicate;
+    case RepeatKind::kRefresh:
+      return ToolEvent::kRefresh;
+    case RepeatKind::kPaging:
+      return ToolEvent::kPaging;
+    case RepeatKind::kPoll:
+      return ToolEvent::kPoll;
+  }
+  return std::nullopt;
+}
+
+// Counts, by tool, what `record` says of observations.
+void CountTools(const Session& session, const Record& record,
+                ServerMetrics& metrics) {
+  const auto count = [&](const ObservationId& id, ToolEvent event) {
+    const Observation& observation = session.observations()[*session.Find(id)];
+    metrics.CountTool(session.header().key.tenant, observation.tool, event, 1,
+                      observation.result.token_count);
+  };
+  if (const auto* view = std::get_if<ViewServed>(&record)) {
+    for (const Mask& mask : view->masks) {
+      if (mask.is_restored || (mask.placeholder.empty() && !mask.is_dropped)) {
+        continue;
+      }
+      count({.sequence = mask.sequence, .index = mask.index},
+            ToolEvent::kMasked);
+    }
+  } else if (const auto* repeat = std::get_if<ObservationRepeated>(&record)) {
+    if (const auto event = EventOf(repeat->kind)) {
+      count(repeat->earlier, *event);
+    }
+  } else if (const auto* recall = std::get_if<ObservationRecalled>(&record)) {
+    count(recall->observation, ToolEvent::kRecall);
+  }
 }
 
 // What came to `before`. The ledger only grows.
@@ -83,6 +130,7 @@ void SessionMeter::Stored(const Session& session,
   const Ledger& ledger = session.ledger();
   TenantSums grown = Grown(before_, SumsOf(ledger));
   for (const Record& record : records) {
+    CountTools(session, record, *metrics_);
     const auto* view = std::get_if<ViewServed>(&record);
     if (view == nullptr || view->break_reason == BreakReason::kNone) continue;
     PicoUsd& price = grown.break_price(view->break_reason);

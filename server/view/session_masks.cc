@@ -169,7 +169,6 @@ void Session::Restore(const Mask& mask) {
   if (!mask.arguments.empty()) {
     call.arguments.reset();
     call.arguments_saving = 0;
-    --ledger_.argument_mask_count;
   }
   if (!mask.placeholder.empty()) {
     observation.placeholder.reset();

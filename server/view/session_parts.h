@@ -218,7 +218,8 @@ struct Ledger {
   std::int64_t mask_count = 0;
   std::int64_t restore_count = 0;  // Observations that were shown again.
   std::int64_t drop_count = 0;
-  std::int64_t argument_mask_count = 0;  // Calls.
+  // Calls whose arguments were masked, though they were shown again since.
+  std::int64_t argument_mask_count = 0;
   // Calls with a placeholder of the session in their arguments: the model has
   // copied it.
   std::int64_t copied_placeholder_count = 0;
