@@ -69,9 +69,10 @@ App::App(const Config& config, const Clock& clock, Logger& logger,
     : config_(config),
       logger_(logger),
       store_(std::move(store)),
-      engine_(
-          *store_, ClassTokenCounter(),
-          {.policy = config_.policy, .cache_bytes_max = config_.cache_bytes}),
+      engine_(*store_, ClassTokenCounter(),
+              {.policy = config_.policy,
+               .cache_bytes_max = config_.cache_bytes,
+               .logger = &logger_}),
       files_({.policy_dir = config_.policy_dir,
               .prices_file = config_.prices_file,
               .load_prices =
@@ -101,7 +102,7 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const Config& config,
   std::unique_ptr<App> app(new App(config, clock, logger, std::move(store)));
 
   CLERESTORY_RETURN_IF_ERROR(app->LoadPolicies());
-  app->LoadCalibrations();
+  app->LoadLearned();
 
   gpr_set_log_function(LogGrpc);
   grpc::EnableDefaultHealthCheckService(true);
@@ -151,12 +152,16 @@ void App::LoadPrices(absl::string_view file, absl::string_view text,
   engine_.SetPrices(std::make_shared<const PriceBook>(*std::move(book)));
 }
 
-void App::LoadCalibrations() {
-  const absl::StatusOr<std::int64_t> skipped = engine_.calibrations().Load();
-  if (skipped.ok() && *skipped == 0) return;
-  logger_.Write(Severity::kWarning, "calibrations_lost",
-                {{"skipped", skipped.ok() ? *skipped : -1},
-                 {"message", std::string(skipped.status().message())}});
+void App::LoadLearned() {
+  const auto report = [this](absl::string_view event,
+                             const absl::StatusOr<std::int64_t>& skipped) {
+    if (skipped.ok() && *skipped == 0) return;
+    logger_.Write(Severity::kWarning, event,
+                  {{"skipped", skipped.ok() ? *skipped : -1},
+                   {"message", std::string(skipped.status().message())}});
+  };
+  report("calibrations_lost", engine_.calibrations().Load());
+  report("tools_lost", engine_.tools().Load());
 }
 
 absl::Status App::LoadPolicies() {

@@ -71,8 +71,9 @@ class App {
   // As FileLoader.
   void LoadPrices(absl::string_view file, absl::string_view text,
                   std::vector<Problem>& problems);
-  // What is lost of them is learned again.
-  void LoadCalibrations();
+  // Goes on from what was learned of tokens and tools. What is lost of that is
+  // learned again.
+  void LoadLearned();
 
   const Config config_;
   Logger& logger_;

@@ -43,9 +43,10 @@ Wide Distance(const RateSample& sample, std::int64_t rate) {
 }  // namespace
 
 std::int64_t QuantileSquare(std::int64_t percent) {
-  const std::int64_t last = std::int64_t{kQuantileSquares.size()} - 1;
+  constexpr std::int64_t kPercentMax =
+      kPercentMin + std::int64_t{kQuantileSquares.size()} - 1;
   const std::int64_t index =
-      std::clamp(percent - kPercentMin, std::int64_t{0}, last);
+      std::clamp(percent, kPercentMin, kPercentMax) - kPercentMin;
   return kQuantileSquares[static_cast<std::size_t>(index)];
 }
 

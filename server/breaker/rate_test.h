@@ -18,7 +18,7 @@ inline constexpr std::int64_t kCountUnit = 1'000;
 inline constexpr std::int64_t kRateOne = 1'000'000;
 
 // The most that is counted of one thing; keeps every product in 128 bits.
-inline constexpr std::int64_t kCountMax = 100'000 * kCountUnit;
+inline constexpr std::int64_t kCountMax = 200'000 * kCountUnit;
 
 // Successes among trials, in thousandths. REQUIRES: 0 <= successes <= trials <=
 // kCountMax.

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "server/base/digest.h"
 #include "server/base/time.h"
 #include "server/breaker/rate_test.h"
+#include "server/model/breaker_record.h"
 #include "server/model/money.h"
 #include "server/model/tool_outcome.h"
 
@@ -27,10 +27,10 @@ __extension__ using Wide = __int128;
 
 constexpr std::int64_t kPermille = 1'000;
 constexpr std::int64_t kMicrosPerMinute = 60 * kMicrosPerSecond;
-constexpr TimeMicros kNever = std::numeric_limits<TimeMicros>::max();
+// Times are kept within it, so that sums of two are times.
+constexpr TimeMicros kTimeMax = ToolBreaker::kNever / 2;
 // A sum of money never comes near to what 64 bits hold.
 constexpr PicoUsd kMoneyMax = kPicoUsdPerUsd * 1'000'000;
-constexpr std::int64_t kSampleUnitsMax = ToolBreaker::kSampleMax * kCountUnit;
 // The longest cool-off: beyond what any policy asks for.
 constexpr std::int64_t kCoolOffMax = 100LL * 365 * 86'400 * kMicrosPerSecond;
 
@@ -70,9 +70,48 @@ void ForEachSum(BreakerRecord& record, Change change) {
   change(record.lost);
 }
 
+void Halve(std::int64_t& sum) { sum /= 2; }
+
 // Raised for repeated looks.
 std::int64_t QuantileSquareOf(const BreakerOptions& options) {
   return QuantileSquare(options.confidence_percent) + ToolBreaker::kLooksSquare;
+}
+
+BreakerRecord Bounded(BreakerRecord record) {
+  const auto bound = [](std::int64_t& value, std::int64_t min,
+                        std::int64_t max) {
+    value = std::clamp(value, min, max);
+  };
+  if (record.state == BreakerState::kObserving) {
+    record.state = BreakerState::kMasked;
+  }
+  bound(record.since, 0, kTimeMax);
+  bound(record.decay_time, 0, kTimeMax);
+  bound(record.cool_off, 0, kCoolOffMax);
+  bound(record.probe_permille, 0, kPermille);
+  bound(record.relapse_count, 0, ToolBreaker::kRelapsesMax);
+  bound(record.epoch, 0, kTimeMax);
+  bound(record.masked, 0, kCountMax);
+  bound(record.refetched, 0, record.masked);
+  bound(record.priced_masked, 0, kCountMax);
+  bound(record.priced_refetched, 0, kCountMax);
+  bound(record.saved, -kMoneyMax, kMoneyMax);
+  bound(record.lost, 0, kMoneyMax);
+  return record;
+}
+
+// The fewest observations that are judged; so many that a sample twice as large
+// can be counted.
+std::int64_t SamplesMin(const BreakerOptions& options) {
+  return std::clamp(options.samples_min, std::int64_t{0},
+                    kCountMax / kCountUnit / 2) *
+         kCountUnit;
+}
+
+// The largest sample: a judgement must not wait for ever for the fewest.
+std::int64_t SampleMax(const BreakerOptions& options) {
+  return std::max(ToolBreaker::kSampleMax * kCountUnit,
+                  2 * SamplesMin(options));
 }
 
 // Whether a session of this id is one of `permille` of a thousand.
@@ -107,32 +146,13 @@ absl::string_view BreakerStateName(BreakerState state) {
   CLERESTORY_CHECK(false);
 }
 
-ToolBreaker::ToolBreaker(const BreakerRecord& record) : record_(record) {
-  const auto bound = [](std::int64_t& value, std::int64_t min,
-                        std::int64_t max) {
-    value = std::clamp(value, min, max);
-  };
-  if (record_.state == BreakerState::kObserving) {
-    record_.state = BreakerState::kMasked;
-  }
-  bound(record_.since, 0, kNever / 2);
-  bound(record_.decay_time, 0, kNever / 2);
-  bound(record_.cool_off, 0, kCoolOffMax);
-  bound(record_.probe_permille, 0, kPermille);
-  bound(record_.relapse_count, 0, kRelapsesMax);
-  bound(record_.epoch, 0, kNever / 2);
-  bound(record_.masked, 0, kSampleUnitsMax);
-  bound(record_.refetched, 0, record_.masked);
-  bound(record_.priced_masked, 0, kSampleUnitsMax);
-  bound(record_.priced_refetched, 0, kSampleUnitsMax);
-  bound(record_.saved, -kMoneyMax, kMoneyMax);
-  bound(record_.lost, 0, kMoneyMax);
-}
+ToolBreaker::ToolBreaker(const BreakerRecord& record)
+    : record_(Bounded(record)) {}
 
 void ToolBreaker::Advance(absl::string_view tool, const BreakerOptions& options,
                           TimeMicros now,
                           std::vector<BreakerTransition>& transitions) {
-  now = std::clamp(now, TimeMicros{0}, kNever / 2);
+  now = std::clamp(now, TimeMicros{0}, kTimeMax);
   // A time that has not come yet is one of a clock that was wrong.
   if (record_.since > now + kClockTolerance) record_.since = now;
   Decay(now);
@@ -141,30 +161,34 @@ void ToolBreaker::Advance(absl::string_view tool, const BreakerOptions& options,
   }
 }
 
+void ToolBreaker::Add(const ToolOutcome& outcome, const BreakerOptions& options,
+                      TimeMicros now) {
+  Decay(std::clamp(now, TimeMicros{0}, kTimeMax));
+  const std::int64_t masked = CountOf(outcome.masked_count);
+  const std::int64_t refetched = CountOf(outcome.refetched_count);
+  record_.masked += masked;
+  record_.refetched += refetched;
+  record_.priced_masked += masked;
+  record_.priced_refetched += refetched;
+  record_.saved = SaturatingAdd(record_.saved, outcome.saved);
+  record_.lost =
+      SaturatingAdd(record_.lost, std::max(outcome.lost, PicoUsd{0}));
+  const std::int64_t max = SampleMax(options);
+  while (record_.masked > max || record_.priced_masked > max ||
+         record_.priced_refetched > max) {
+    ForEachSum(record_, Halve);
+  }
+  record_ = Bounded(record_);
+}
+
 void ToolBreaker::Learn(const ToolOutcome& outcome,
                         const BreakerOptions& options, TimeMicros now,
                         std::vector<BreakerTransition>& transitions) {
   Advance(outcome.tool, options, now, transitions);
-  const std::int64_t masked = CountOf(outcome.masked_count);
-  const std::int64_t refetched = CountOf(outcome.refetched_count);
-  record_.masked += masked;
-  record_.refetched = std::min(record_.refetched + refetched, record_.masked);
-  record_.priced_masked += masked;
-  record_.priced_refetched += refetched;
-  record_.saved = std::clamp(SaturatingAdd(record_.saved, outcome.saved),
-                             -kMoneyMax, kMoneyMax);
-  record_.lost =
-      std::min(SaturatingAdd(record_.lost, std::max(outcome.lost, PicoUsd{0})),
-               kMoneyMax);
-  while (record_.masked > kSampleUnitsMax ||
-         record_.priced_masked > kSampleUnitsMax ||
-         record_.priced_refetched > kSampleUnitsMax) {
-    Halve();
-  }
-
+  Add(outcome, options, now);
   const RateSample sample = Sample();
   if (record_.state == BreakerState::kUnmasked ||
-      sample.trials < options.samples_min * kCountUnit) {
+      sample.trials < SamplesMin(options)) {
     return;
   }
   const std::int64_t break_even = BreakEven(options);
@@ -224,7 +248,7 @@ BreakerFigures ToolBreaker::Figures(const BreakerOptions& options) const {
       .interval = RateIntervalOf(sample, QuantileSquareOf(options)),
       .break_even = BreakEven(options)};
   if (figures.state == BreakerState::kMasked &&
-      sample.trials < options.samples_min * kCountUnit) {
+      sample.trials < SamplesMin(options)) {
     figures.state = BreakerState::kObserving;
   }
   return figures;
@@ -236,7 +260,7 @@ void ToolBreaker::Decay(TimeMicros now) {
       elapsed >= kHalfLife) {
     // The first time; a clock that went back; or one that went far ahead, or a
     // long pause.
-    if (record_.decay_time != 0 && elapsed > 0) Halve();
+    if (record_.decay_time != 0 && elapsed > 0) ForEachSum(record_, Halve);
     record_.decay_time = now;
     return;
   }
@@ -251,14 +275,10 @@ void ToolBreaker::Decay(TimeMicros now) {
   record_.decay_time += steps * kDecayMicros;
 }
 
-void ToolBreaker::Halve() {
-  ForEachSum(record_, [](std::int64_t& sum) { sum /= 2; });
-}
-
 void ToolBreaker::Enter(BreakerState to, absl::string_view tool,
                         const BreakerOptions& options, TimeMicros now,
                         std::vector<BreakerTransition>& transitions) {
-  now = std::clamp(now, TimeMicros{0}, kNever / 2);
+  now = std::clamp(now, TimeMicros{0}, kTimeMax);
   const BreakerFigures figures = Figures(options);
   transitions.push_back({.tool = std::string(tool),
                          .from = figures.state,
@@ -270,10 +290,8 @@ void ToolBreaker::Enter(BreakerState to, absl::string_view tool,
         record_.state == BreakerState::kProbing
             ? std::min(record_.relapse_count + 1, kRelapsesMax)
             : 0;
-    record_.cool_off =
-        std::min(SaturatingMultiply(options.cool_off_minutes,
-                                    kMicrosPerMinute << record_.relapse_count),
-                 kCoolOffMax);
+    record_.cool_off = SaturatingMultiply(
+        options.cool_off_minutes, kMicrosPerMinute << record_.relapse_count);
     record_.probe_permille = options.probe_permille;
     ++record_.epoch;
   }
@@ -283,6 +301,7 @@ void ToolBreaker::Enter(BreakerState to, absl::string_view tool,
   }
   record_.state = to;
   record_.since = now;
+  record_ = Bounded(record_);
 }
 
 std::int64_t ToolBreaker::BreakEven(const BreakerOptions& options) const {

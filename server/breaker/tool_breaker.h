@@ -5,13 +5,14 @@
 #define CLERESTORY_SERVER_BREAKER_TOOL_BREAKER_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "server/base/time.h"
 #include "server/breaker/rate_test.h"
-#include "server/model/money.h"
+#include "server/model/breaker_record.h"
 #include "server/model/tool_outcome.h"
 
 namespace clerestory {
@@ -67,46 +68,8 @@ struct BreakerOptions {
                          const BreakerOptions&) = default;
 };
 
-enum class BreakerState {
-  kObserving,  // Masked; not yet so often that it can be judged.
-  kMasked,     // Masked; not re-fetched so often that it would not pay.
-  kUnmasked,   // Not masked until its cool-off is over.
-  kProbing,    // Masked in some sessions, to see whether it would pay.
-};
-
 // "observing", "masked", "unmasked", "probing".
 absl::string_view BreakerStateName(BreakerState state);
-
-// All that is stored of a tool. What no ToolBreaker has made is taken as near
-// as it comes to something that one has.
-struct BreakerRecord {
-  // kObserving and kMasked are one: which it is follows from the policy.
-  BreakerState state = BreakerState::kMasked;
-  // When it came into the state; 0 if it was always masked.
-  TimeMicros since = 0;
-  // How long it is unmasked, and then in how many of a thousand sessions it is
-  // masked.
-  std::int64_t cool_off = 0;  // In microseconds.
-  std::int64_t probe_permille = 0;
-  // How often in a row probing ended with unmasking it again.
-  std::int64_t relapse_count = 0;
-  // How often it was unmasked. Each time, other sessions are probed.
-  std::int64_t epoch = 0;
-
-  // In thousandths, decayed: what was masked, and re-fetched of that, since
-  // when it was last probed.
-  std::int64_t masked = 0;
-  std::int64_t refetched = 0;
-  // What was saved and lost, and the counts that belong to it.
-  std::int64_t priced_masked = 0;
-  std::int64_t priced_refetched = 0;
-  PicoUsd saved = 0;
-  PicoUsd lost = 0;
-  // Up to when all of these are decayed.
-  TimeMicros decay_time = 0;
-
-  friend bool operator==(const BreakerRecord&, const BreakerRecord&) = default;
-};
 
 // What a tool is judged by.
 struct BreakerFigures {
@@ -149,11 +112,13 @@ class ToolBreaker {
   static constexpr std::int64_t kIndependentLooks = 3;
   static constexpr std::int64_t kLooksSquare = 2'197;
   static constexpr std::int64_t kHalfLife = 7 * 86'400 * kMicrosPerSecond;
+  // Or twice as many as the fewest that are judged, if that is more.
   static constexpr std::int64_t kSampleMax = 1'024;
   // The longest cool-off, in those that the policy asks for.
   static constexpr std::int64_t kRelapsesMax = 5;
   // Clocks of replicas may differ by so much.
   static constexpr std::int64_t kClockTolerance = 60 * kMicrosPerSecond;
+  static constexpr TimeMicros kNever = std::numeric_limits<TimeMicros>::max();
 
   ToolBreaker() = default;
   explicit ToolBreaker(const BreakerRecord& record);
@@ -165,9 +130,12 @@ class ToolBreaker {
   void Advance(absl::string_view tool, const BreakerOptions& options,
                TimeMicros now, std::vector<BreakerTransition>& transitions);
 
-  // Advances, adds `outcome` and judges. Counts below zero, and money lost
-  // below zero, are taken as none; of re-fetches only as many count as there
-  // are masked observations.
+  // Adds `outcome` and judges nothing. Counts and losses below zero are taken
+  // as none; of re-fetches only as many count as there are masked observations.
+  void Add(const ToolOutcome& outcome, const BreakerOptions& options,
+           TimeMicros now);
+
+  // Advances, adds `outcome` and judges.
   void Learn(const ToolOutcome& outcome, const BreakerOptions& options,
              TimeMicros now, std::vector<BreakerTransition>& transitions);
 
@@ -180,15 +148,13 @@ class ToolBreaker {
   bool IsMaskedIn(absl::string_view tenant, absl::string_view tool,
                   absl::string_view session) const;
 
-  // When Advance would change the state, from which on it is to be called; the
-  // largest value if only an outcome can.
+  // When Advance changes the state; kNever if only an outcome can.
   TimeMicros next_change() const;
 
   BreakerFigures Figures(const BreakerOptions& options) const;
 
  private:
   void Decay(TimeMicros now);
-  void Halve();
   // REQUIRES: `to` is another state.
   void Enter(BreakerState to, absl::string_view tool,
              const BreakerOptions& options, TimeMicros now,

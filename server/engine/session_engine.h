@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/backtest/backtest.h"
+#include "server/base/log.h"
 #include "server/base/mutex.h"
 #include "server/base/time.h"
 #include "server/cost/price_book.h"
@@ -23,6 +24,7 @@
 #include "server/engine/decide.h"
 #include "server/engine/policy_registry.h"
 #include "server/engine/session_cache.h"
+#include "server/engine/tool_registry.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
@@ -76,6 +78,8 @@ class SessionEngine {
     Policy policy;
     // Memory for sessions that are not in use.
     std::int64_t cache_bytes_max = 1LL << 30;
+    // Told of what changes by itself; null for nobody. Must outlive the engine.
+    Logger* logger = nullptr;
   };
 
   // `store` and `counter` must outlive the engine.
@@ -153,6 +157,9 @@ class SessionEngine {
   // What is learned of how tenants' models count tokens.
   CalibrationRegistry& calibrations() { return calibrations_; }
 
+  // What is learned of which tools' outputs are worth masking.
+  ToolRegistry& tools() { return tools_; }
+
   // The prices that calls go by: those that are built in until others are set.
   std::shared_ptr<const PriceBook> prices() const CLERESTORY_EXCLUDES(mutex_);
   void SetPrices(std::shared_ptr<const PriceBook> prices)
@@ -189,6 +196,7 @@ class SessionEngine {
   const Options options_;
   PolicyRegistry policies_;
   CalibrationRegistry calibrations_;
+  ToolRegistry tools_;
   SessionCache cache_;
 
   mutable Mutex mutex_;
