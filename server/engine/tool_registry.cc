@@ -23,6 +23,7 @@
 #include "server/breaker/tool_breaker.h"
 #include "server/model/breaker_record.h"
 #include "server/model/tool_outcome.h"
+#include "server/policy/policy.h"
 #include "server/store/session_store.h"
 
 namespace clerestory {
@@ -37,6 +38,14 @@ constexpr absl::string_view kOther = "";
 constexpr std::int64_t kForgotten = kCountUnit / 2;
 
 }  // namespace
+
+BreakerOptions BreakerOptionsOf(const Policy& policy) {
+  return {.rate_permille = policy.refetch_rate_permille,
+          .samples_min = policy.refetch_samples_min,
+          .confidence_percent = policy.refetch_confidence_percent,
+          .cool_off_minutes = policy.refetch_cool_off_minutes,
+          .probe_permille = policy.refetch_probe_permille};
+}
 
 absl::StatusOr<std::int64_t> ToolRegistry::Load() {
   CLERESTORY_ASSIGN_OR_RETURN(const StoredTools stored, store_.ListTools());

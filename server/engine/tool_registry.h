@@ -20,9 +20,13 @@
 #include "server/base/time.h"
 #include "server/breaker/tool_breaker.h"
 #include "server/model/tool_outcome.h"
+#include "server/policy/policy.h"
 #include "server/store/session_store.h"
 
 namespace clerestory {
+
+// What `policy` says of breakers.
+BreakerOptions BreakerOptionsOf(const Policy& policy);
 
 // What became of the outcomes that a ToolRegistry was given.
 struct ToolCounts {

@@ -25,6 +25,7 @@
 #include "server/breaker/tool_breaker.h"
 #include "server/model/breaker_record.h"
 #include "server/model/tool_outcome.h"
+#include "server/policy/policy.h"
 #include "server/store/session_store.h"
 #include "server/store/store_errors.h"
 #include "tests/support/forwarding_store.h"
@@ -111,6 +112,17 @@ BreakerState StateOf(ToolRegistry& registry, absl::string_view tenant,
     if (status.tool == tool) return status.figures.state;
   }
   return BreakerState::kObserving;
+}
+
+TEST(BreakerOptionsTest, APolicyAsItIsMadeHasTheOptionsAsTheyAreMade) {
+  EXPECT_EQ(BreakerOptionsOf(Policy()), BreakerOptions());
+  Policy policy;
+  policy.refetch_rate_permille = 1;
+  policy.refetch_samples_min = 2;
+  policy.refetch_confidence_percent = 3;
+  policy.refetch_cool_off_minutes = 4;
+  policy.refetch_probe_permille = 5;
+  EXPECT_EQ(BreakerOptionsOf(policy), (BreakerOptions{1, 2, 3, 4, 5}));
 }
 
 TEST_F(ToolRegistryTest, NothingIsUnmaskedUntilItIsLearned) {

@@ -12,12 +12,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -26,8 +24,7 @@
 #include "absl/strings/string_view.h"
 #include "server/base/time.h"
 #include "server/breaker/tool_breaker.h"
-#include "server/model/money.h"
-#include "server/model/tool_outcome.h"
+#include "tests/evidence/made_up_agents.h"
 
 namespace clerestory {
 namespace {
@@ -40,186 +37,6 @@ constexpr std::int64_t kJudgedAt = 200;
 // Nearer to the break-even than this factor, either way, is the zone in which
 // no sample of kJudgedAt can tell, and where little is at stake.
 constexpr double kZone = 1.5;
-
-// An agent as far as one tool goes. Prices are in pico-dollars a token.
-struct Agent {
-  absl::string_view name;
-  PicoUsd read = 0;
-  PicoUsd write = 0;
-  PicoUsd output = 0;
-  // Of the tool's outputs, in tokens: the median, and how wide they scatter.
-  double median_tokens = 0;
-  double sigma = 0;
-  // Model calls that follow a masked output, on average.
-  double calls = 0;
-  // What stands in front of the output that is fetched again, in tokens: the
-  // model call that it takes reads it.
-  std::int64_t prefix_tokens = 0;
-};
-
-constexpr std::array<Agent, 8> kAgents = {{
-    {"sonnet, files", 300'000, 3'750'000, 15'000'000, 1'500, 1.0, 4.5, 15'000},
-    {"sonnet, short sessions", 300'000, 3'750'000, 15'000'000, 1'500, 1.0, 2,
-     8'000},
-    {"sonnet, long sessions", 300'000, 3'750'000, 15'000'000, 900, 0.8, 12,
-     60'000},
-    {"opus, listings", 500'000, 6'250'000, 25'000'000, 400, 0.6, 7, 20'000},
-    {"haiku, large pages", 100'000, 1'250'000, 5'000'000, 6'000, 1.3, 6,
-     20'000},
-    {"gpt, files", 125'000, 1'250'000, 10'000'000, 1'500, 1.0, 4, 20'000},
-    {"gpt, search", 125'000, 1'250'000, 10'000'000, 700, 1.3, 3, 12'000},
-    {"gemini, files", 200'000, 2'000'000, 12'000'000, 2'500, 1.0, 4, 12'000},
-}};
-
-// Tokens of the call that fetches again, and calls after which an output is
-// masked.
-constexpr std::int64_t kCallTokens = 120;
-constexpr std::int64_t kKeptCalls = 10;
-
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : engine_(seed) {}
-
-  // From 0 up to 1.
-  double Share() { return static_cast<double>(engine_() >> 11) * 0x1.0p-53; }
-
-  double Normal() {
-    return std::sqrt(-2 * std::log(1 - Share())) *
-           std::cos(2 * 3.14159265358979323846 * Share());
-  }
-
-  // At least 1, geometric.
-  std::int64_t Count(double mean) {
-    if (mean <= 1) return 1;
-    return 1 + static_cast<std::int64_t>(std::log(1 - Share()) /
-                                         std::log(1 - 1 / mean));
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-// An output, and what masking and fetching it again would do.
-struct Output {
-  PicoUsd saved = 0;   // In all, over `calls`.
-  PicoUsd broken = 0;  // Its part of the break, not in `saved`.
-  PicoUsd lost = 0;
-  // Whatever is masked: its call, its first reading, and being carried until it
-  // is old enough.
-  PicoUsd spent = 0;
-  bool is_refetched = false;  // If it is masked.
-  std::int64_t calls = 0;
-};
-
-Output Draw(const Agent& agent, double rate, Random& random) {
-  const auto tokens = static_cast<std::int64_t>(
-      std::clamp(agent.median_tokens * std::exp(agent.sigma * random.Normal()),
-                 100.0, 50'000.0));
-  Output output;
-  output.calls = random.Count(agent.calls);
-  output.saved = tokens * agent.read * output.calls;
-  // Breaks pay for themselves, and wait until they do.
-  output.broken = output.saved / 5;
-  output.spent = tokens * (agent.write + agent.read * kKeptCalls) +
-                 kCallTokens * agent.output;
-  output.lost =
-      tokens * (agent.write + agent.read * std::min(kKeptCalls, output.calls)) +
-      kCallTokens * agent.output + agent.prefix_tokens * agent.read;
-  output.is_refetched = random.Share() < rate;
-  return output;
-}
-
-double BreakEven(const Agent& agent, std::uint64_t seed) {
-  Random random(seed);
-  double saved = 0;
-  double lost = 0;
-  for (int i = 0; i < 400'000; ++i) {
-    const Output output = Draw(agent, 0, random);
-    saved += static_cast<double>(output.saved - output.broken);
-    lost += static_cast<double>(output.lost);
-  }
-  return saved / lost;
-}
-
-// A tool in a tenant's sessions, which end one after another.
-class Loop {
- public:
-  Loop(const Agent& agent, double rate, const BreakerOptions& options,
-       Random& random)
-      : agent_(agent), rate_(rate), options_(options), random_(random) {}
-
-  ToolBreaker& breaker() { return breaker_; }
-  const std::vector<BreakerTransition>& transitions() const {
-    return transitions_;
-  }
-  std::int64_t masked_count() const { return masked_count_; }
-  std::int64_t observation_count() const { return observation_count_; }
-  double spent() const { return spent_; }
-  double avoidable() const { return avoidable_; }
-  void set_rate(double rate) { rate_ = rate; }
-
-  // A session of some outputs, from `now` on. What comes of masking one is told
-  // bit by bit while the session lasts, in an order that has nothing to do with
-  // others.
-  void RunSession(TimeMicros now) {
-    breaker_.Advance("tool", options_, now, transitions_);
-    const std::string session = absl::StrCat("session ", session_count_++);
-    struct Event {
-      double at = 0;
-      ToolOutcome outcome;
-    };
-    std::vector<Event> events;
-    const std::int64_t count = random_.Count(5);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const Output output = Draw(agent_, rate_, random_);
-      const double start = random_.Share();
-      ++observation_count_;
-      spent_ += static_cast<double>(output.spent);
-      if (!breaker_.IsMaskedIn("tenant", "tool", session)) {
-        AddCost(static_cast<double>(output.saved));
-        continue;
-      }
-      ++masked_count_;
-      AddCost(static_cast<double>(output.broken));
-      if (output.is_refetched) AddCost(static_cast<double>(output.lost));
-      events.push_back(
-          {start,
-           {.tool = "tool", .masked_count = 1, .saved = -output.broken}});
-      for (int part = 1; part <= 3; ++part) {
-        events.push_back({start + (1 - start) * part / 3,
-                          {.tool = "tool", .saved = output.saved / 3}});
-      }
-      if (output.is_refetched) {
-        events.push_back(
-            {start + (1 - start) * random_.Share(),
-             {.tool = "tool", .refetched_count = 1, .lost = output.lost}});
-      }
-    }
-    std::sort(events.begin(), events.end(),
-              [](const Event& a, const Event& b) { return a.at < b.at; });
-    for (const Event& event : events) {
-      breaker_.Learn(event.outcome, options_, now, transitions_);
-    }
-  }
-
- private:
-  void AddCost(double amount) {
-    spent_ += amount;
-    avoidable_ += amount;
-  }
-
-  const Agent& agent_;
-  double rate_;
-  const BreakerOptions options_;
-  Random& random_;
-  ToolBreaker breaker_;
-  std::vector<BreakerTransition> transitions_;
-  std::int64_t session_count_ = 0;
-  std::int64_t masked_count_ = 0;
-  std::int64_t observation_count_ = 0;
-  double spent_ = 0;      // In all.
-  double avoidable_ = 0;  // Of that, what depends on masking.
-};
 
 struct Errors {
   std::int64_t count = 0;
@@ -337,7 +154,7 @@ int Run(const Trial& trial) {
               static_cast<long long>(trial.runs));
   Random random(trial.seed);
   std::vector<double> break_evens;
-  for (const Agent& agent : kAgents) {
+  for (const Agent& agent : Agents()) {
     break_evens.push_back(BreakEven(agent, trial.seed + 1));
   }
 
@@ -350,16 +167,16 @@ int Run(const Trial& trial) {
       "missed", "p50", "p90");
   Judged by_price;
   Judged by_rate;
-  for (std::size_t i = 0; i < kAgents.size(); ++i) {
+  for (std::size_t i = 0; i < Agents().size(); ++i) {
     Judged judged;
-    Judge(kAgents[i], break_evens[i], {}, trial.runs, random, judged);
-    PrintErrors(kAgents[i].name, break_evens[i], judged);
+    Judge(Agents()[i], break_evens[i], {}, trial.runs, random, judged);
+    PrintErrors(Agents()[i].name, break_evens[i], judged);
     Merge(judged, by_price);
   }
   PrintErrors("all, from prices", 0, by_price);
   for (const std::int64_t permille : {50, 130, 250}) {
     Judged judged;
-    Judge(kAgents[0], static_cast<double>(permille) / 1000,
+    Judge(Agents()[0], static_cast<double>(permille) / 1000,
           {.rate_permille = permille}, trial.runs * 2, random, judged);
     PrintErrors("fixed", static_cast<double>(permille) / 1000, judged);
     Merge(judged, by_rate);
@@ -382,7 +199,7 @@ int Run(const Trial& trial) {
     std::array<std::int64_t, 3> opened = {};
     const std::int64_t runs = trial.runs * 10;
     for (std::int64_t run = 0; run < runs; ++run) {
-      Loop loop(kAgents[0], 0.13,
+      Loop loop(Agents()[0], 0.13,
                 {.rate_permille = 130, .confidence_percent = confidence},
                 random);
       std::size_t i = 0;
@@ -407,12 +224,12 @@ int Run(const Trial& trial) {
   std::int64_t opened_count = 0;
   std::int64_t worst = 0;
   std::int64_t threshold_runs = 0;
-  for (std::size_t i = 0; i < kAgents.size(); ++i) {
+  for (std::size_t i = 0; i < Agents().size(); ++i) {
     for (const std::int64_t permille : {std::int64_t{0}, std::int64_t{130}}) {
       for (std::int64_t run = 0;
            run < std::max(trial.runs / 10, std::int64_t{1}); ++run) {
         const double rate = permille == 0 ? break_evens[i] : 0.13;
-        Loop loop(kAgents[i], rate, {.rate_permille = permille}, random);
+        Loop loop(Agents()[i], rate, {.rate_permille = permille}, random);
         RunFor(loop, 10'000, 200, kStart);
         const auto count = static_cast<std::int64_t>(loop.transitions().size());
         transition_count += count;
@@ -439,7 +256,7 @@ int Run(const Trial& trial) {
   double spent_best = 0;
   double avoidable = 0;
   double avoidable_best = 0;
-  for (std::size_t i = 0; i < kAgents.size(); ++i) {
+  for (std::size_t i = 0; i < Agents().size(); ++i) {
     double agent_spent = 0, agent_best = 0, agent_avoidable = 0,
            agent_avoidable_best = 0;
     for (int percent = 0; percent <= kRatesPercentMax; percent += 2) {
@@ -449,7 +266,7 @@ int Run(const Trial& trial) {
       for (std::int64_t run = 0;
            run < std::max(trial.runs / 50, std::int64_t{1}); ++run) {
         Random same(seed + 1'000'000 * static_cast<std::uint64_t>(run));
-        Loop loop(kAgents[i], rate, {}, same);
+        Loop loop(Agents()[i], rate, {}, same);
         RunFor(loop, 6'000, 200, kStart);
         agent_spent += loop.spent();
         agent_avoidable += loop.avoidable();
@@ -457,7 +274,7 @@ int Run(const Trial& trial) {
         Random again(seed + 1'000'000 * static_cast<std::uint64_t>(run));
         double masked = 0, unmasked = 0, base = 0;
         for (std::int64_t n = 0; n < loop.observation_count(); ++n) {
-          const Output output = Draw(kAgents[i], rate, again);
+          const Output output = Draw(Agents()[i], rate, again);
           base += static_cast<double>(output.spent);
           unmasked += static_cast<double>(output.saved);
           masked += static_cast<double>(output.broken) +
@@ -469,7 +286,7 @@ int Run(const Trial& trial) {
       }
     }
     std::printf("%-24s %6.2f %% %6.2f %%\n",
-                std::string(kAgents[i].name).c_str(),
+                std::string(Agents()[i].name).c_str(),
                 100 * (agent_spent / agent_best - 1),
                 100 * (agent_avoidable / agent_avoidable_best - 1));
     spent += agent_spent;
@@ -486,7 +303,7 @@ int Run(const Trial& trial) {
       "observations, 200 a day.\n");
   std::vector<std::int64_t> delays;
   for (std::int64_t run = 0; run < trial.runs; ++run) {
-    Loop loop(kAgents[0], 0.02, {}, random);
+    Loop loop(Agents()[0], 0.02, {}, random);
     RunFor(loop, 3'000, 200, kStart);
     loop.set_rate(0.4);
     const std::int64_t before = loop.masked_count();
