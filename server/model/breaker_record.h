@@ -11,13 +11,12 @@
 
 namespace clerestory {
 
-// Whether the outputs of a tool are masked in a tenant's sessions. Its values
-// are stored.
+// Whether the outputs of a tool are masked in a tenant's sessions.
 enum class BreakerState {
-  kObserving = 0,  // Masked; not yet so often that it can be judged.
-  kMasked = 1,     // Masked; not re-fetched so often that it would not pay.
-  kUnmasked = 2,   // Not masked until its cool-off is over.
-  kProbing = 3,    // Masked in some sessions, to see whether it would pay.
+  kObserving,  // Masked; not yet so often that it can be judged.
+  kMasked,     // Masked; not re-fetched so often that it would not pay.
+  kUnmasked,   // Not masked until its cool-off is over.
+  kProbing,    // Masked in some sessions, to see whether it would pay.
 };
 
 // All that is stored of a tool. Counts and sums decay with time

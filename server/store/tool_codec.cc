@@ -8,20 +8,48 @@
 
 #include "absl/strings/string_view.h"
 #include "clerestory/storage/v1/tool.pb.h"
+#include "server/base/check.h"
 #include "server/model/breaker_record.h"
 #include "server/store/message_frame.h"
 #include "server/store/session_store.h"
 
 namespace clerestory {
+namespace {
 
 namespace pb = ::clerestory::storage::v1;
+
+pb::ToolBreaker::State ToStored(BreakerState state) {
+  switch (state) {
+    case BreakerState::kObserving:
+      return pb::ToolBreaker::STATE_OBSERVING;
+    case BreakerState::kMasked:
+      return pb::ToolBreaker::STATE_MASKED;
+    case BreakerState::kUnmasked:
+      return pb::ToolBreaker::STATE_UNMASKED;
+    case BreakerState::kProbing:
+      return pb::ToolBreaker::STATE_PROBING;
+  }
+  CLERESTORY_CHECK(false);
+}
+
+// Nothing if it is none.
+std::optional<BreakerState> FromStored(pb::ToolBreaker::State state) {
+  for (const BreakerState each :
+       {BreakerState::kObserving, BreakerState::kMasked,
+        BreakerState::kUnmasked, BreakerState::kProbing}) {
+    if (ToStored(each) == state) return each;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::string EncodeTool(const StoredTool& tool) {
   const BreakerRecord& record = tool.record;
   pb::ToolBreaker stored;
   stored.set_tenant(tool.tenant);
   stored.set_tool(tool.tool);
-  stored.set_state(static_cast<pb::ToolBreaker::State>(record.state));
+  stored.set_state(ToStored(record.state));
   stored.set_since_micros(record.since);
   stored.set_cool_off_micros(record.cool_off);
   stored.set_probe_permille(record.probe_permille);
@@ -43,25 +71,24 @@ std::optional<StoredTool> DecodeTool(absl::string_view value,
   pb::ToolBreaker stored;
   if (DecodeFrame(value, stored) != FrameState::kOk ||
       stored.tenant() != tenant || stored.tool() != tool ||
-      !pb::ToolBreaker::State_IsValid(stored.state())) {
+      !FromStored(stored.state()).has_value()) {
     return std::nullopt;
   }
-  return StoredTool{
-      .tenant = std::string(tenant),
-      .tool = std::string(tool),
-      .record = {.state = static_cast<BreakerState>(stored.state()),
-                 .since = stored.since_micros(),
-                 .cool_off = stored.cool_off_micros(),
-                 .probe_permille = stored.probe_permille(),
-                 .relapse_count = stored.relapse_count(),
-                 .epoch = stored.epoch(),
-                 .masked = stored.masked(),
-                 .refetched = stored.refetched(),
-                 .priced_masked = stored.priced_masked(),
-                 .priced_refetched = stored.priced_refetched(),
-                 .saved = stored.saved_pico_usd(),
-                 .lost = stored.lost_pico_usd(),
-                 .decay_time = stored.decay_time_micros()}};
+  return StoredTool{.tenant = std::string(tenant),
+                    .tool = std::string(tool),
+                    .record = {.state = *FromStored(stored.state()),
+                               .since = stored.since_micros(),
+                               .cool_off = stored.cool_off_micros(),
+                               .probe_permille = stored.probe_permille(),
+                               .relapse_count = stored.relapse_count(),
+                               .epoch = stored.epoch(),
+                               .masked = stored.masked(),
+                               .refetched = stored.refetched(),
+                               .priced_masked = stored.priced_masked(),
+                               .priced_refetched = stored.priced_refetched(),
+                               .saved = stored.saved_pico_usd(),
+                               .lost = stored.lost_pico_usd(),
+                               .decay_time = stored.decay_time_micros()}};
 }
 
 }  // namespace clerestory

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/escaping.h"
+#include "clerestory/storage/v1/tool.pb.h"
 #include "gtest/gtest.h"
 #include "server/model/breaker_record.h"
 #include "server/store/message_frame.h"
@@ -47,7 +48,7 @@ TEST(ToolCodecTest, TheBytesOfAToolAreAsTheyWere) {
   EXPECT_EQ(MessageOf(EncodeTool(tool)),
             "0a0174"
             "120172"
-            "1803"
+            "1804"
             "200128023003380440054806500758086009680a700b780c");
 }
 
@@ -65,7 +66,7 @@ TEST(ToolCodecTest, WhatWasLearnedOfAToolComesBackAndDamageIsSeen) {
   }
 }
 
-TEST(ToolCodecTest, EveryStateComesBackAndWhatIsNoneIsDamage) {
+TEST(ToolCodecTest, EveryStateComesBack) {
   StoredTool tool = Tool();
   for (const BreakerState state :
        {BreakerState::kObserving, BreakerState::kMasked,
@@ -73,8 +74,16 @@ TEST(ToolCodecTest, EveryStateComesBackAndWhatIsNoneIsDamage) {
     tool.record.state = state;
     EXPECT_EQ(DecodeTool(EncodeTool(tool), tool.tenant, tool.tool), tool);
   }
-  tool.record.state = static_cast<BreakerState>(4);
-  EXPECT_EQ(DecodeTool(EncodeTool(tool), tool.tenant, tool.tool), std::nullopt);
+}
+
+TEST(ToolCodecTest, WhatIsNoStateIsDamage) {
+  for (const int state : {0, 5, -1}) {
+    storage::v1::ToolBreaker stored;
+    stored.set_tenant("t");
+    stored.set_tool("r");
+    stored.set_state(static_cast<storage::v1::ToolBreaker::State>(state));
+    EXPECT_EQ(DecodeTool(EncodeFrame(stored), "t", "r"), std::nullopt);
+  }
 }
 
 TEST(ToolCodecTest, ATextOfAnotherMessageIsDamage) {
