@@ -76,7 +76,8 @@ App::App(const Config& config, const Clock& clock, Logger& logger,
       engine_(*store_, ClassTokenCounter(),
               {.policy = config_.policy,
                .cache_bytes_max = config_.cache_bytes,
-               .metrics = &metrics_}),
+                .metrics = &metrics_,
+                .logger = &logger_}),
       files_({.policy_dir = config_.policy_dir,
               .prices_file = config_.prices_file,
               .load_prices =
@@ -107,7 +108,7 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const Config& config,
   std::unique_ptr<App> app(new App(config, clock, logger, std::move(store)));
 
   CLERESTORY_RETURN_IF_ERROR(app->LoadPolicies());
-  app->LoadCalibrations();
+  app->LoadLearned();
   CLERESTORY_RETURN_IF_ERROR(app->ServeMetrics());
 
   gpr_set_log_function(LogGrpc);
@@ -174,12 +175,16 @@ absl::Status App::ServeMetrics() {
   return absl::OkStatus();
 }
 
-void App::LoadCalibrations() {
-  const absl::StatusOr<std::int64_t> skipped = engine_.calibrations().Load();
-  if (skipped.ok() && *skipped == 0) return;
-  logger_.Write(Severity::kWarning, "calibrations_lost",
-                {{"skipped", skipped.ok() ? *skipped : -1},
-                 {"message", std::string(skipped.status().message())}});
+void App::LoadLearned() {
+  const auto report = [this](absl::string_view event,
+                             const absl::StatusOr<std::int64_t>& skipped) {
+    if (skipped.ok() && *skipped == 0) return;
+    logger_.Write(Severity::kWarning, event,
+                  {{"skipped", skipped.ok() ? *skipped : -1},
+                   {"message", std::string(skipped.status().message())}});
+  };
+  report("calibrations_lost", engine_.calibrations().Load());
+  report("tools_lost", engine_.tools().Load());
 }
 
 absl::Status App::LoadPolicies() {

@@ -75,8 +75,9 @@ class App {
                   std::vector<Problem>& problems);
   // Serves metrics, if the settings say where.
   absl::Status ServeMetrics();
-  // What is lost of them is learned again.
-  void LoadCalibrations();
+  // Goes on from what was learned of tokens and tools. What is lost of that is
+  // learned again.
+  void LoadLearned();
 
   const Config config_;
   Logger& logger_;

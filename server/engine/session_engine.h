@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/backtest/backtest.h"
+#include "server/base/log.h"
 #include "server/base/mutex.h"
 #include "server/base/time.h"
 #include "server/cost/price_book.h"
@@ -23,6 +24,7 @@
 #include "server/engine/decide.h"
 #include "server/engine/policy_registry.h"
 #include "server/engine/session_cache.h"
+#include "server/engine/tool_registry.h"
 #include "server/metrics/server_metrics.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
@@ -80,6 +82,8 @@ class SessionEngine {
     // Where it counts what is stored; null for nowhere. Must outlive the
     // engine.
     ServerMetrics* metrics = nullptr;
+    // Told of what changes by itself; null for nobody. Must outlive the engine.
+    Logger* logger = nullptr;
   };
 
   // `store` and `counter` must outlive the engine.
@@ -158,6 +162,9 @@ class SessionEngine {
   // What is learned of how tenants' models count tokens.
   CalibrationRegistry& calibrations() { return calibrations_; }
 
+  // What is learned of which tools' outputs are worth masking.
+  ToolRegistry& tools() { return tools_; }
+
   // The prices that calls go by: those that are built in until others are set.
   std::shared_ptr<const PriceBook> prices() const CLERESTORY_EXCLUDES(mutex_);
   void SetPrices(std::shared_ptr<const PriceBook> prices)
@@ -194,6 +201,7 @@ class SessionEngine {
   const Options options_;
   PolicyRegistry policies_;
   CalibrationRegistry calibrations_;
+  ToolRegistry tools_;
   SessionCache cache_;
 
   mutable Mutex mutex_;

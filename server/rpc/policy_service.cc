@@ -22,16 +22,19 @@
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
+#include "server/breaker/tool_breaker.h"
 #include "server/engine/policy_document.h"
 #include "server/engine/policy_registry.h"
 #include "server/engine/policy_trial.h"
 #include "server/engine/session_engine.h"
+#include "server/engine/tool_registry.h"
 #include "server/model/record.h"
 #include "server/policy/policy_set.h"
 #include "server/policy/presets.h"
 #include "server/rpc/call.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/policy_convert.h"
+#include "server/rpc/tool_convert.h"
 #include "server/rpc/trial_limits.h"
 #include "server/store/session_store.h"
 
@@ -164,6 +167,20 @@ grpc::ServerUnaryReactor* PolicyService::CheckPolicy(
                   [=, this] { return Check(*request, check_call, *response); });
 }
 
+grpc::ServerUnaryReactor* PolicyService::ListTools(
+    grpc::CallbackServerContext* context, const v1::ListToolsRequest* request,
+    v1::ListToolsResponse* response) {
+  return RunUnary(service_, context, "ListTools",
+                  [=, this] { return ListAllTools(*request, *response); });
+}
+
+grpc::ServerUnaryReactor* PolicyService::ResetTool(
+    grpc::CallbackServerContext* context, const v1::ResetToolRequest* request,
+    v1::ResetToolResponse* response) {
+  return RunUnary(service_, context, "ResetTool",
+                  [=, this] { return Reset(*request, *response); });
+}
+
 absl::Status PolicyService::Get(const v1::GetPolicyRequest& request,
                                 v1::GetPolicyResponse& response) const {
   const PolicyRegistry& policies = service_.engine.policies();
@@ -258,6 +275,33 @@ absl::Status PolicyService::Check(const v1::CheckPolicyRequest& request,
       *response.mutable_present_trial(),
       Try(service_, played, *service_.engine.policies().For(service_.tenant),
           check_call));
+  return absl::OkStatus();
+}
+
+BreakerOptions PolicyService::ToolOptions() const {
+  const PolicyDocumentPtr document =
+      service_.engine.policies().For(service_.tenant);
+  SessionHeader session;
+  session.key.tenant = service_.tenant;
+  return BreakerOptionsOf(*document->For(session, "").policy);
+}
+
+absl::Status PolicyService::ListAllTools(
+    const v1::ListToolsRequest& request,
+    v1::ListToolsResponse& response) const {
+  return ToPage(service_.engine.tools().List(service_.tenant, ToolOptions(),
+                                             service_.clock.Now()),
+                service_.tenant, request, response);
+}
+
+absl::Status PolicyService::Reset(const v1::ResetToolRequest& request,
+                                  v1::ResetToolResponse& response) const {
+  CLERESTORY_RETURN_IF_ERROR(CheckToolName(request.name()));
+  CLERESTORY_RETURN_IF_ERROR(service_.engine.tools().Reset(
+      service_.tenant, request.name(), service_.clock.Now()));
+  *response.mutable_tool() =
+      FromTool({.tool = request.name(),
+                .figures = ToolBreaker().Figures(ToolOptions())});
   return absl::OkStatus();
 }
 

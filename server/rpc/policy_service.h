@@ -12,12 +12,13 @@
 #include "clerestory/v1/policy_service.grpc.pb.h"
 #include "clerestory/v1/policy_service.pb.h"
 #include "google/protobuf/empty.pb.h"
+#include "server/breaker/tool_breaker.h"
 #include "server/rpc/call.h"
 #include "server/rpc/trial_limits.h"
 
 namespace clerestory {
 
-// clerestory.v1.PolicyService over the registry of a SessionEngine: parses,
+// clerestory.v1.PolicyService over the registries of a SessionEngine: parses,
 // calls, converts.
 class PolicyService final : public v1::PolicyService::CallbackService {
  public:
@@ -42,6 +43,12 @@ class PolicyService final : public v1::PolicyService::CallbackService {
       grpc::CallbackServerContext* context,
       const v1::CheckPolicyRequest* request,
       v1::CheckPolicyResponse* response) override;
+  grpc::ServerUnaryReactor* ListTools(grpc::CallbackServerContext* context,
+                                      const v1::ListToolsRequest* request,
+                                      v1::ListToolsResponse* response) override;
+  grpc::ServerUnaryReactor* ResetTool(grpc::CallbackServerContext* context,
+                                      const v1::ResetToolRequest* request,
+                                      v1::ResetToolResponse* response) override;
 
  private:
   // What Check has to know of its call: an error if it is over.
@@ -56,6 +63,12 @@ class PolicyService final : public v1::PolicyService::CallbackService {
   absl::Status Check(const v1::CheckPolicyRequest& request,
                      const CheckCall& check_call,
                      v1::CheckPolicyResponse& response);
+  // What tools are judged by in a session without labels.
+  BreakerOptions ToolOptions() const;
+  absl::Status ListAllTools(const v1::ListToolsRequest& request,
+                            v1::ListToolsResponse& response) const;
+  absl::Status Reset(const v1::ResetToolRequest& request,
+                     v1::ResetToolResponse& response) const;
 
   const ServiceContext& service_;
   TrialSlots slots_;

@@ -3,9 +3,6 @@
 
 #include "server/store/record_codec.h"
 
-#include <zlib.h>
-
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,11 +13,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "clerestory/storage/v1/record.pb.h"
-#include "google/protobuf/message_lite.h"
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
+#include "server/store/message_frame.h"
 #include "server/store/record_messages.h"
 #include "server/store/session_store.h"
 #include "server/store/store_errors.h"
@@ -29,49 +26,6 @@ namespace clerestory {
 namespace {
 
 namespace pb = ::clerestory::storage::v1;
-
-constexpr std::size_t kVersionBytes = 1;
-constexpr std::size_t kFrameBytes = 5;
-
-std::uint32_t Checksum(absl::string_view frame) {
-  const auto* const bytes = reinterpret_cast<const Bytef*>(frame.data());
-  const uLong version = crc32_z(0, bytes, kVersionBytes);
-  return static_cast<std::uint32_t>(
-      crc32_z(version, bytes + kFrameBytes, frame.size() - kFrameBytes));
-}
-
-std::string Encode(const google::protobuf::MessageLite& message) {
-  const std::size_t size = message.ByteSizeLong();
-  std::string frame(kFrameBytes + size, '\0');
-  auto* const bytes = reinterpret_cast<std::uint8_t*>(frame.data());
-  message.SerializeWithCachedSizesToArray(bytes + kFrameBytes);
-  bytes[0] = kRecordFormatVersion;
-  const std::uint32_t checksum = Checksum(frame);
-  for (std::size_t i = 0; i < 4; ++i) {
-    bytes[kVersionBytes + i] = static_cast<std::uint8_t>(checksum >> (8 * i));
-  }
-  return frame;
-}
-
-enum class Decoded { kOk, kDamaged, kNewer };
-
-Decoded Decode(absl::string_view frame, google::protobuf::MessageLite& into) {
-  if (frame.size() < kFrameBytes) return Decoded::kDamaged;
-  std::uint32_t checksum = 0;
-  for (std::size_t i = 0; i < 4; ++i) {
-    checksum |= static_cast<std::uint32_t>(
-                    static_cast<std::uint8_t>(frame[kVersionBytes + i]))
-                << (8 * i);
-  }
-  if (checksum != Checksum(frame)) return Decoded::kDamaged;
-  const auto version = static_cast<std::uint8_t>(frame[0]);
-  if (version > kRecordFormatVersion) return Decoded::kNewer;
-  if (version == 0) return Decoded::kDamaged;
-  const absl::string_view message = frame.substr(kFrameBytes);
-  return into.ParseFromArray(message.data(), static_cast<int>(message.size()))
-             ? Decoded::kOk
-             : Decoded::kDamaged;
-}
 
 absl::Status NewerError() {
   return MakeError(absl::StatusCode::kFailedPrecondition,
@@ -97,7 +51,7 @@ std::string EncodeHeader(const SessionHeader& header) {
     label.set_key(key);
     label.set_value(value);
   }
-  return Encode(stored);
+  return EncodeFrame(stored);
 }
 
 std::string EncodePolicy(const StoredPolicy& policy) {
@@ -105,7 +59,7 @@ std::string EncodePolicy(const StoredPolicy& policy) {
   stored.set_tenant(policy.tenant);
   stored.set_yaml(policy.yaml);
   stored.set_update_time_micros(policy.update_time);
-  return Encode(stored);
+  return EncodeFrame(stored);
 }
 
 std::string EncodeCalibration(const StoredCalibration& calibration) {
@@ -116,19 +70,19 @@ std::string EncodeCalibration(const StoredCalibration& calibration) {
     stored.add_weights(weight);
   }
   stored.set_sample_count(calibration.sample_count);
-  return Encode(stored);
+  return EncodeFrame(stored);
 }
 
 std::string EncodeRecord(const Record& record) {
-  return Encode(ToStored(record));
+  return EncodeFrame(ToStored(record));
 }
 
 absl::StatusOr<SessionHeader> DecodeHeader(absl::string_view value,
                                            const SessionKey& key) {
   pb::SessionHeader stored;
-  const Decoded decoded = Decode(value, stored);
-  if (decoded == Decoded::kNewer) return NewerError();
-  if (decoded == Decoded::kDamaged || stored.tenant() != key.tenant ||
+  const FrameState decoded = DecodeFrame(value, stored);
+  if (decoded == FrameState::kNewer) return NewerError();
+  if (decoded == FrameState::kDamaged || stored.tenant() != key.tenant ||
       stored.session() != key.session || !pb::Format_IsValid(stored.format()) ||
       !pb::Outcome_IsValid(stored.outcome())) {
     return HeaderCorruptError(key);
@@ -150,9 +104,9 @@ absl::StatusOr<SessionHeader> DecodeHeader(absl::string_view value,
 absl::StatusOr<StoredPolicy> DecodePolicy(absl::string_view value,
                                           absl::string_view tenant) {
   pb::PolicyDocument stored;
-  const Decoded decoded = Decode(value, stored);
-  if (decoded == Decoded::kNewer) return NewerError();
-  if (decoded == Decoded::kDamaged || stored.tenant() != tenant) {
+  const FrameState decoded = DecodeFrame(value, stored);
+  if (decoded == FrameState::kNewer) return NewerError();
+  if (decoded == FrameState::kDamaged || stored.tenant() != tenant) {
     return PolicyCorruptError();
   }
   return StoredPolicy{.tenant = std::string(tenant),
@@ -164,8 +118,8 @@ std::optional<StoredCalibration> DecodeCalibration(absl::string_view value,
                                                    absl::string_view tenant,
                                                    absl::string_view model) {
   pb::TokenCalibration stored;
-  if (Decode(value, stored) != Decoded::kOk || stored.tenant() != tenant ||
-      stored.model() != model) {
+  if (DecodeFrame(value, stored) != FrameState::kOk ||
+      stored.tenant() != tenant || stored.model() != model) {
     return std::nullopt;
   }
   return StoredCalibration{
@@ -179,9 +133,9 @@ absl::StatusOr<Record> DecodeRecord(absl::string_view value,
                                     const SessionKey& key,
                                     std::int64_t number) {
   pb::Record stored;
-  const Decoded decoded = Decode(value, stored);
-  if (decoded == Decoded::kNewer) return NewerError();
-  if (decoded == Decoded::kOk) {
+  const FrameState decoded = DecodeFrame(value, stored);
+  if (decoded == FrameState::kNewer) return NewerError();
+  if (decoded == FrameState::kOk) {
     if (std::optional<Record> record = FromStored(stored)) {
       return *std::move(record);
     }

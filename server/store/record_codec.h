@@ -16,20 +16,10 @@
 namespace clerestory {
 
 // Headers, records, documents of policies and what was learned of tokens, as
-// the bytes that a store keeps. In every version, these begin with
-//
-//   1 byte   the format version
-//   4 bytes  the CRC-32 (zlib's) of that byte and of all that follows these
-//            four, little-endian
-//
-// so that damage is told from what a newer server wrote. In version 1 a message
-// of `proto/clerestory/storage/v1/record.proto` follows.
+// the bytes that a store keeps: messages of
+// `proto/clerestory/storage/v1/record.proto` in a frame (message_frame.h).
 //
 // Everything here is pure and safe from any thread.
-
-// What is written. Raised with every change to the messages, however small:
-// what an older server does not know, it must not read and write back.
-inline constexpr std::uint8_t kRecordFormatVersion = 4;
 
 // Returns `header` as bytes.
 std::string EncodeHeader(const SessionHeader& header);

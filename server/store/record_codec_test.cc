@@ -20,6 +20,7 @@
 #include "server/base/status.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
+#include "server/store/message_frame.h"
 #include "server/store/session_store.h"
 #include "tests/support/records.h"
 #include "tests/support/status_matchers.h"

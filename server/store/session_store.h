@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/base/time.h"
+#include "server/model/breaker_record.h"
 #include "server/model/record.h"
 
 namespace clerestory {
@@ -56,6 +57,24 @@ struct StoredCalibrations {
   std::int64_t skipped_count = 0;
 };
 
+// What was learned of a tenant's tool, as it is stored: numbers that the store
+// does not look into (ToolBreaker of server/breaker).
+struct StoredTool {
+  std::string tenant;
+  std::string tool;
+  BreakerRecord record = {};
+
+  friend bool operator==(const StoredTool&, const StoredTool&) = default;
+};
+
+// All that is stored of them.
+struct StoredTools {
+  // In the order of the bytes of their tenants, and of their tools.
+  std::vector<StoredTool> entries;
+  // How many were passed by, as of StoredCalibrations.
+  std::int64_t skipped_count = 0;
+};
+
 // The tenants that have a document.
 struct PolicyTenants {
   // In the order of their bytes.
@@ -83,7 +102,7 @@ enum class Durability {
 
 // Where sessions are kept: a header and a log of records for each. And what
 // tenants stored of policies, one document for each, and what was learned of
-// their models.
+// their models and tools.
 //
 // Every write is atomic: all of it is there afterwards, or nothing. What was
 // written is there for every read that begins after the write returned. When a
@@ -161,6 +180,18 @@ class SessionStore {
   // Returns what is stored of all tenants and models. DATA_LOSS is none of its
   // errors: what is damaged is counted.
   virtual absl::StatusOr<StoredCalibrations> ListCalibrations() const = 0;
+
+  // Stores `tool` in place of what there is of its tenant and name, buffered,
+  // as PutCalibration.
+  virtual absl::Status PutTool(const StoredTool& tool) = 0;
+
+  // Returns what is stored of all tenants' tools. DATA_LOSS is none of its
+  // errors: what is damaged is counted.
+  virtual absl::StatusOr<StoredTools> ListTools() const = 0;
+
+  // Removes what is stored of the tenant's tool, synced. OK if nothing is.
+  virtual absl::Status DeleteTool(absl::string_view tenant,
+                                  absl::string_view tool) = 0;
 };
 
 }  // namespace clerestory

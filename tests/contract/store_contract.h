@@ -35,9 +35,9 @@ struct StoreKind {
 };
 
 // What SessionStore promises, as tests. A program that has store_contract.cc,
-// store_contract_calibrations.cc, store_contract_policies.cc and
-// store_contract_threads.cc among its sources runs them for each kind that it
-// instantiates this suite with.
+// store_contract_calibrations.cc, store_contract_policies.cc,
+// store_contract_threads.cc and store_contract_tools.cc among its sources runs
+// them for each kind that it instantiates this suite with.
 class SessionStoreContract : public testing::TestWithParam<StoreKind> {
  protected:
   void SetUp() override {

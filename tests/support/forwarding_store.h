@@ -60,6 +60,16 @@ class ForwardingStore : public SessionStore {
   absl::StatusOr<StoredCalibrations> ListCalibrations() const override {
     return store_.ListCalibrations();
   }
+  absl::Status PutTool(const StoredTool& tool) override {
+    return store_.PutTool(tool);
+  }
+  absl::StatusOr<StoredTools> ListTools() const override {
+    return store_.ListTools();
+  }
+  absl::Status DeleteTool(absl::string_view tenant,
+                          absl::string_view tool) override {
+    return store_.DeleteTool(tenant, tool);
+  }
 
  private:
   MemoryStore store_;

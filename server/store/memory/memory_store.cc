@@ -133,4 +133,24 @@ absl::StatusOr<StoredCalibrations> MemoryStore::ListCalibrations() const {
   return all;
 }
 
+absl::Status MemoryStore::PutTool(const StoredTool& tool) {
+  MutexLock lock(mutex_);
+  tools_[{tool.tenant, tool.tool}] = tool;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StoredTools> MemoryStore::ListTools() const {
+  StoredTools all;
+  MutexLock lock(mutex_);
+  for (const auto& [key, tool] : tools_) all.entries.push_back(tool);
+  return all;
+}
+
+absl::Status MemoryStore::DeleteTool(absl::string_view tenant,
+                                     absl::string_view tool) {
+  MutexLock lock(mutex_);
+  tools_.erase({std::string(tenant), std::string(tool)});
+  return absl::OkStatus();
+}
+
 }  // namespace clerestory

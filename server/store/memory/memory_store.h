@@ -41,6 +41,10 @@ class MemoryStore final : public SessionStore {
   absl::StatusOr<PolicyTenants> ListPolicyTenants() const override;
   absl::Status PutCalibration(const StoredCalibration& calibration) override;
   absl::StatusOr<StoredCalibrations> ListCalibrations() const override;
+  absl::Status PutTool(const StoredTool& tool) override;
+  absl::StatusOr<StoredTools> ListTools() const override;
+  absl::Status DeleteTool(absl::string_view tenant,
+                          absl::string_view tool) override;
 
  private:
   mutable Mutex mutex_;
@@ -49,6 +53,9 @@ class MemoryStore final : public SessionStore {
   std::map<std::string, StoredPolicy> policies_ CLERESTORY_GUARDED_BY(mutex_);
   // By tenant and model.
   std::map<std::pair<std::string, std::string>, StoredCalibration> calibrations_
+      CLERESTORY_GUARDED_BY(mutex_);
+  // By tenant and name.
+  std::map<std::pair<std::string, std::string>, StoredTool> tools_
       CLERESTORY_GUARDED_BY(mutex_);
 };
 

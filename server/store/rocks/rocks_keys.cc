@@ -22,6 +22,8 @@ constexpr char kHeader = 'h';
 constexpr char kPolicy = 'p';
 constexpr char kAfterPolicy = 'q';
 constexpr char kRecord = 'r';
+constexpr char kTool = 't';
+constexpr char kAfterTool = 'u';
 
 constexpr char kEscape = '\x00';
 constexpr char kEnd = '\x01';       // After kEscape: the end of a text.
@@ -147,6 +149,27 @@ std::string RecordKey(const SessionKey& key, std::int64_t number) {
 
 RocksRange RecordRange(const SessionKey& key) {
   return RangeOf(SessionPrefix(kRecord, key));
+}
+
+std::string ToolKey(absl::string_view tenant, absl::string_view tool) {
+  std::string key(1, kTool);
+  AppendText(tenant, key);
+  AppendText(tool, key);
+  return key;
+}
+
+RocksRange ToolRange() {
+  return {.begin = std::string(1, kTool), .end = std::string(1, kAfterTool)};
+}
+
+std::optional<ToolKeyName> ParseToolKey(absl::string_view key) {
+  if (key.empty() || key.front() != kTool) return std::nullopt;
+  key.remove_prefix(1);
+  const std::optional<std::string> tenant = TakeText(key);
+  if (!tenant) return std::nullopt;
+  const std::optional<std::string> tool = TakeText(key);
+  if (!tool || !key.empty()) return std::nullopt;
+  return ToolKeyName{.tenant = *tenant, .tool = *tool};
 }
 
 }  // namespace clerestory

@@ -25,10 +25,12 @@ namespace clerestory {
 //                                     (record_codec.h)
 //   'r' tenant session number         the record of that number
 //                                     (record_codec.h)
+//   't' tenant tool                   what was learned of the tool
+//                                     (tool_codec.h)
 //
-//   tenant, session, model   the bytes of the text, each 00 as 00 FF; then
-//                            00 01
-//   number                   8 bytes, big-endian
+//   tenant, session, model, tool   the bytes of the text, each 00 as 00 FF;
+//                                  then 00 01
+//   number                         8 bytes, big-endian
 //
 // Texts may have any bytes. Their order is that of the texts, none is the
 // beginning of another, and everything of a tenant or a session is one range.
@@ -81,6 +83,20 @@ std::string RecordKey(const SessionKey& key, std::int64_t number);
 
 // All records of a session.
 RocksRange RecordRange(const SessionKey& key);
+
+// The key of what was learned of a tenant's tool.
+std::string ToolKey(absl::string_view tenant, absl::string_view tool);
+
+// That of all tenants and tools.
+RocksRange ToolRange();
+
+struct ToolKeyName {
+  std::string tenant;
+  std::string tool;
+};
+
+// Those of what is stored under `key`; nothing if that is no such key.
+std::optional<ToolKeyName> ParseToolKey(absl::string_view key);
 
 }  // namespace clerestory
 

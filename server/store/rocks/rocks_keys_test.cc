@@ -95,6 +95,32 @@ TEST(RocksKeysTest, ACalibrationKeyGivesItsNamesBackAndIsInTheRange) {
   EXPECT_FALSE(ParseCalibrationKey("c").has_value());
 }
 
+TEST(RocksKeysTest, AToolKeyGivesItsNamesBackAndIsInTheRange) {
+  EXPECT_EQ(absl::BytesToHexString(ToolKey("t", std::string("a\0b", 3))),
+            "74"
+            "740001"
+            "6100ff62"
+            "0001");
+  const RocksRange range = ToolRange();
+  EXPECT_FALSE(Contains(range, FormatKey()));
+  for (const std::string& tenant : Texts()) {
+    for (const std::string& tool : Texts()) {
+      const std::string key = ToolKey(tenant, tool);
+      const auto name = ParseToolKey(key);
+      ASSERT_TRUE(name.has_value());
+      EXPECT_EQ(name->tenant, tenant);
+      EXPECT_EQ(name->tool, tool);
+      EXPECT_TRUE(Contains(range, key));
+      EXPECT_FALSE(Contains(CalibrationRange(), key));
+      EXPECT_FALSE(Contains(range, RecordKey({tenant, tool}, 0)));
+      EXPECT_FALSE(ParseToolKey(key + "x").has_value());
+      EXPECT_FALSE(ParseToolKey(CalibrationKey(tenant, tool)).has_value());
+    }
+  }
+  EXPECT_FALSE(ParseToolKey("").has_value());
+  EXPECT_FALSE(ParseToolKey("t").has_value());
+}
+
 TEST(RocksKeysTest, HeadersAreOrderedByTenantAndSession) {
   const std::vector<std::string> texts = Texts();
   for (const std::string& left : texts) {

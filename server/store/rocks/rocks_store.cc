@@ -32,6 +32,7 @@
 #include "server/store/rocks/rocks_options.h"
 #include "server/store/session_store.h"
 #include "server/store/store_errors.h"
+#include "server/store/tool_codec.h"
 
 namespace clerestory {
 namespace {
@@ -339,6 +340,49 @@ absl::StatusOr<StoredCalibrations> RocksStore::ListCalibrations() const {
   // Damage, which is counted, is no error.
   CLERESTORY_RETURN_IF_ERROR(ReadError(it->status(), absl::OkStatus()));
   return all;
+}
+
+absl::Status RocksStore::PutTool(const StoredTool& tool) {
+  const std::string key = ToolKey(tool.tenant, tool.tool);
+  return Change(GateKey(key), Durability::kBuffered,
+                [&](rocksdb::DB& /*database*/, rocksdb::WriteBatch& batch) {
+                  batch.Put(key, EncodeTool(tool));
+                  return absl::OkStatus();
+                });
+}
+
+absl::StatusOr<StoredTools> RocksStore::ListTools() const {
+  CLERESTORY_ASSIGN_OR_RETURN(const std::shared_ptr<rocksdb::DB> database,
+                              database_->Use());
+  const RocksRange range = ToolRange();
+  const rocksdb::Slice end = range.end;
+  const std::unique_ptr<rocksdb::Iterator> it =
+      NewIterator(*database, end, nullptr);
+  StoredTools all;
+  for (it->Seek(range.begin); it->Valid(); it->Next()) {
+    const auto name = ParseToolKey(ToView(it->key()));
+    std::optional<StoredTool> tool;
+    if (name) tool = DecodeTool(ToView(it->value()), name->tenant, name->tool);
+    if (tool) {
+      all.entries.push_back(*std::move(tool));
+    } else {
+      ++all.skipped_count;
+    }
+  }
+  if (it->status().IsCorruption()) ++all.skipped_count;
+  // Damage, which is counted, is no error.
+  CLERESTORY_RETURN_IF_ERROR(ReadError(it->status(), absl::OkStatus()));
+  return all;
+}
+
+absl::Status RocksStore::DeleteTool(absl::string_view tenant,
+                                    absl::string_view tool) {
+  const std::string key = ToolKey(tenant, tool);
+  return Change(GateKey(key), Durability::kSynced,
+                [&](rocksdb::DB& /*database*/, rocksdb::WriteBatch& batch) {
+                  batch.Delete(key);
+                  return absl::OkStatus();
+                });
 }
 
 absl::Status RocksStore::Change(

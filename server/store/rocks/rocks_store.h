@@ -70,6 +70,10 @@ class RocksStore final : public SessionStore {
   absl::StatusOr<PolicyTenants> ListPolicyTenants() const override;
   absl::Status PutCalibration(const StoredCalibration& calibration) override;
   absl::StatusOr<StoredCalibrations> ListCalibrations() const override;
+  absl::Status PutTool(const StoredTool& tool) override;
+  absl::StatusOr<StoredTools> ListTools() const override;
+  absl::Status DeleteTool(absl::string_view tenant,
+                          absl::string_view tool) override;
 
  private:
   explicit RocksStore(std::unique_ptr<RocksDatabase> database);
