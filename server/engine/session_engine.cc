@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -29,6 +30,7 @@
 #include "server/engine/policy_registry.h"
 #include "server/engine/session_cache.h"
 #include "server/engine/session_meter.h"
+#include "server/engine/tool_registry.h"
 #include "server/formats/usage.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
@@ -93,6 +95,8 @@ absl::Status SessionEngine::Load(SessionCache::Entry& entry) {
   for (const Record& record : stored.records) {
     CLERESTORY_RETURN_IF_ERROR(session->Replay(record));
   }
+  // They were learned of when they were written.
+  session->TakeToolOutcomes();
   entry.session = std::move(session);
   return absl::OkStatus();
 }
@@ -109,7 +113,8 @@ absl::Status SessionEngine::Commit(SessionCache::Entry& entry,
 }
 
 template <typename Result, typename Work>
-Result SessionEngine::WithSession(const SessionKey& key, Work work) {
+Result SessionEngine::WithSession(const SessionKey& key, Work work,
+                                  LearnedTools* learned) {
   const SessionCache::Lease lease = cache_.Take(key);
   SessionCache::Entry& entry = lease.entry();
   const MutexLock lock(entry.mutex);
@@ -118,23 +123,43 @@ Result SessionEngine::WithSession(const SessionKey& key, Work work) {
   std::vector<Record> records;
   Result result = work(*entry.session, records);
   absl::Status written = Commit(entry, records);
-  if (written.ok()) meter.Stored(*entry.session, records, policies_);
+  if (written.ok()) {
+    meter.Stored(*entry.session, records, policies_);
+    if (learned != nullptr) TakeLearned(*entry.session, *learned);
+  }
   entry.session_bytes =
       entry.session == nullptr ? 0 : entry.session->memory_bytes();
   if (result.ok() && !written.ok()) return written;
   return result;
 }
 
+void SessionEngine::TakeLearned(Session& session, LearnedTools& learned) const {
+  const SessionHeader& header = session.header();
+  // What was saved alone can wait: learning is a write.
+  if (header.outcome == Outcome::kOpen && !session.HasToolOutcome()) return;
+  learned.outcomes = session.TakeToolOutcomes();
+  const std::string& model = session.last_view().has_value()
+                                 ? session.last_view()->model
+                                 : header.model;
+  learned.options = BreakerOptionsOf(
+      *policies_.For(header.key.tenant)->For(header, model).policy);
+}
+
 template <typename Work>
-auto SessionEngine::WithRules(const std::string& tenant, Work work) {
+auto SessionEngine::WithRules(const SessionKey& key, TimeMicros now,
+                              Work work) {
+  const std::string& tenant = key.tenant;
   const PolicyDocumentPtr policies = policies_.For(tenant);
+  const std::shared_ptr<const std::set<std::string>> unmasked =
+      tools_.UnmaskedFor(tenant, key.session, now);
   const std::shared_ptr<const PriceBook> book = prices();
   const auto token_scale_of = [&](const std::string& model) {
     return calibrations_.ScaleOf(tenant, model);
   };
   return work(Rules{.policies = *policies,
                     .prices = *book,
-                    .token_scale_of = token_scale_of});
+                    .token_scale_of = token_scale_of,
+                    .unmasked_tools = unmasked.get()});
 }
 
 std::shared_ptr<const PriceBook> SessionEngine::prices() const {
@@ -180,18 +205,23 @@ absl::StatusOr<std::vector<SessionHeader>> SessionEngine::ListSessions(
 
 absl::StatusOr<SessionSummary> SessionEngine::CloseSession(
     const SessionKey& key, Outcome outcome, TimeMicros now) {
-  return WithSession<absl::StatusOr<SessionSummary>>(
-      key,
-      [&](Session& session,
-          std::vector<Record>& records) -> absl::StatusOr<SessionSummary> {
-        const Outcome there = session.header().outcome;
-        if (there == outcome) return Summarize(session);
-        if (there != Outcome::kOpen) return Closed(session);
-        const SessionClosed record{.time = now, .outcome = outcome};
-        session.Apply(record);
-        records.emplace_back(record);
-        return Summarize(session);
-      });
+  LearnedTools tools;
+  absl::StatusOr<SessionSummary> closed =
+      WithSession<absl::StatusOr<SessionSummary>>(
+          key,
+          [&](Session& session,
+              std::vector<Record>& records) -> absl::StatusOr<SessionSummary> {
+            const Outcome there = session.header().outcome;
+            if (there == outcome) return Summarize(session);
+            if (there != Outcome::kOpen) return Closed(session);
+            const SessionClosed record{.time = now, .outcome = outcome};
+            session.Apply(record);
+            records.emplace_back(record);
+            return Summarize(session);
+          },
+          &tools);
+  tools_.Learn(key.tenant, tools.outcomes, tools.options, now);
+  return closed;
 }
 
 absl::Status SessionEngine::DeleteSession(const SessionKey& key) {
@@ -210,7 +240,7 @@ absl::StatusOr<std::int64_t> SessionEngine::AppendMessages(
       [&](Session& session,
           std::vector<Record>& records) -> absl::StatusOr<std::int64_t> {
         CLERESTORY_RETURN_IF_ERROR(
-            WithRules(key.tenant, [&](const Rules& rules) {
+            WithRules(key, request.now, [&](const Rules& rules) {
               return Append(request, rules, session, records);
             }));
         return session.message_count();
@@ -220,10 +250,13 @@ absl::StatusOr<std::int64_t> SessionEngine::AppendMessages(
 absl::StatusOr<BuiltView> SessionEngine::BuildView(
     const SessionKey& key, const BuildViewRequest& request) {
   std::optional<LearnedSample> learned;
+  LearnedTools tools;
   absl::StatusOr<BuiltView> built = WithSession<absl::StatusOr<BuiltView>>(
-      key, [&](Session& session, std::vector<Record>& records) {
+      key,
+      [&](Session& session, std::vector<Record>& records) {
         return WithRules(
-            key.tenant, [&](const Rules& rules) -> absl::StatusOr<BuiltView> {
+            key, request.append.now,
+            [&](const Rules& rules) -> absl::StatusOr<BuiltView> {
               if (request.dry_run) {
                 Session trial = session;
                 std::vector<Record> dropped;
@@ -235,8 +268,10 @@ absl::StatusOr<BuiltView> SessionEngine::BuildView(
               }
               return Decide(request, rules, session, records, learned);
             });
-      });
+      },
+      request.dry_run ? nullptr : &tools);
   if (built.ok()) Learn(key.tenant, learned);
+  tools_.Learn(key.tenant, tools.outcomes, tools.options, request.append.now);
   return built;
 }
 
@@ -250,7 +285,7 @@ absl::StatusOr<Usage> SessionEngine::ReportUsage(const SessionKey& key,
       [&](Session& session,
           std::vector<Record>& records) -> absl::StatusOr<Usage> {
         if (session.header().outcome != Outcome::kOpen) return Closed(session);
-        return WithRules(key.tenant, [&](const Rules& rules) {
+        return WithRules(key, now, [&](const Rules& rules) {
           return TakeUsage(usage, std::string(model), now, rules, session,
                            records, learned);
         });

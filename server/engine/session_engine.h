@@ -186,15 +186,24 @@ class SessionEngine {
   void Learn(const std::string& tenant,
              const std::optional<LearnedSample>& learned);
 
-  // Runs `work(rules)` with what calls on a session of `tenant` go by now.
+  // What came of masking tools, and how the policy has it judged.
+  struct LearnedTools {
+    std::vector<ToolOutcome> outcomes;
+    BreakerOptions options;
+  };
+  void TakeLearned(Session& session, LearnedTools& learned) const;
+
+  // Runs `work(rules)` with what calls on the session of `key` go by at `now`.
   template <typename Work>
-  auto WithRules(const std::string& tenant, Work work);
+  auto WithRules(const SessionKey& key, TimeMicros now, Work work);
 
   // Runs `work(session, records)` with the session of `key` loaded and locked.
   // What it did to the session it adds to `records`, and these are written
-  // before its result is returned.
+  // before its result is returned. Then `learned`, unless it is null, becomes what its tools taught; to be
+  // learned from outside of the session's lock, since that writes to the store.
   template <typename Result, typename Work>
-  Result WithSession(const SessionKey& key, Work work);
+  Result WithSession(const SessionKey& key, Work work,
+                     LearnedTools* learned = nullptr);
 
   SessionStore& store_;
   const TokenCounter& counter_;

@@ -76,6 +76,8 @@ class Session {
   // What came of masking tools since this was asked last, or since the session
   // was made; the tools in the order of their names.
   std::vector<ToolOutcome> TakeToolOutcomes();
+  // Whether observations were masked, or fetched again, among it.
+  bool HasToolOutcome() const;
 
   // Takes over a stored record. DATA_LOSS with kRecordCorrupt if it cannot
   // follow what was applied before.

@@ -97,6 +97,12 @@ std::vector<ToolOutcome> Session::TakeToolOutcomes() {
   return taken;
 }
 
+bool Session::HasToolOutcome() const {
+  return std::ranges::any_of(outcomes_, [](const auto& entry) {
+    return entry.second.masked_count > 0 || entry.second.refetched_count > 0;
+  });
+}
+
 void Session::NoteFetch(std::size_t index, PicoUsd cost) {
   Observation& observation = observations_[index];
   const bool is_first = observation.was_masked && !observation.is_refetched;
