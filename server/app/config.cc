@@ -176,13 +176,14 @@ bool IsLoopback(absl::string_view listen) {
          absl::StartsWith(listen, "unix:");
 }
 
-// Whether `address` is one "HOST:PORT", the port in decimal digits.
+// Whether `address` is one "HOST:PORT", the port in decimal digits. Debian's
+// civetweb, which listens there, knows no IPv6.
 bool IsHostAndPort(absl::string_view address) {
-  const std::size_t colon = address.rfind(':');
+  const std::size_t colon = address.find(':');
   if (colon == absl::string_view::npos || colon == 0) return false;
   const absl::string_view port = address.substr(colon + 1);
   std::int64_t number = 0;
-  return address.find_first_of(", \t/") == absl::string_view::npos &&
+  return address.find_first_of(", \t/[") == absl::string_view::npos &&
          port.find_first_not_of("0123456789") == absl::string_view::npos &&
          absl::SimpleAtoi(port, &number) && number < 1 << 16;
 }
@@ -253,10 +254,11 @@ absl::Status CheckConfig(const Config& config) {
   }
   if (!config.metrics_address.empty() &&
       !IsHostAndPort(config.metrics_address)) {
-    return FieldError("metrics_address",
-                      absl::StrCat("expected HOST:PORT, as 127.0.0.1:9464, got "
-                                   "\"",
-                                   config.metrics_address, "\""));
+    return FieldError(
+        "metrics_address",
+        absl::StrCat("expected HOST:PORT over IPv4, as 127.0.0.1:9464, got "
+                     "\"",
+                     config.metrics_address, "\""));
   }
   return CheckPolicy(config.policy);
 }

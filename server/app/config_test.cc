@@ -100,7 +100,7 @@ TEST(ConfigTest, YamlSetsEveryField) {
       "tenant: t\n"
       "policy_dir: p\n"
       "prices_file: q\n"
-      "metrics_address: '[::1]:9'\n"
+      "metrics_address: 127.0.0.1:9\n"
       "development: true\n"
       "reflection: false\n"
       "worker_threads: 7\n"
@@ -113,7 +113,7 @@ TEST(ConfigTest, YamlSetsEveryField) {
   EXPECT_EQ(config.tenant, "t");
   EXPECT_EQ(config.policy_dir, "p");
   EXPECT_EQ(config.prices_file, "q");
-  EXPECT_EQ(config.metrics_address, "[::1]:9");
+  EXPECT_EQ(config.metrics_address, "127.0.0.1:9");
   EXPECT_TRUE(config.development);
   EXPECT_FALSE(config.reflection);
   EXPECT_EQ(config.worker_threads, 7);
@@ -308,7 +308,7 @@ TEST(ConfigTest, AddressesThatOthersReachAreRefused) {
 }
 
 TEST(ConfigTest, MetricsMayBeServedToOthers) {
-  for (const char* address : {"127.0.0.1:9464", "0.0.0.0:0", "[::]:65535",
+  for (const char* address : {"127.0.0.1:9464", "0.0.0.0:0", "127.0.0.1:65535",
                               "localhost:1", "metrics.example:1"}) {
     Config config;
     config.metrics_address = address;
@@ -320,7 +320,8 @@ TEST(ConfigTest, AnAddressOfMetricsThatIsNoneIsRefused) {
   for (const char* address :
        {"9464", ":9464", "localhost", "localhost:", "localhost:65536",
         "localhost:-1", "localhost:+1", "localhost:1s", "127.0.0.1:1,0.0.0.0:2",
-        "127.0.0.1:1 ", "http://localhost:1", "unix:/a"}) {
+        "127.0.0.1:1 ", "http://localhost:1", "unix:/a", "[::1]:9464",
+        "::1:9464"}) {
     Config config;
     config.metrics_address = address;
     EXPECT_EQ(MetadataOf(CheckConfig(config), "field"), "metrics_address")
