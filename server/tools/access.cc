@@ -119,14 +119,16 @@ class Call {
     }
     if (accesses.empty()) accesses = std::move(known.accesses);
     for (Access& access : accesses) {
+      const bool was_read = access.access_class == AccessClass::kRead;
       access.access_class = rule.access_class.value_or(access.access_class);
-      if (access.access_class == AccessClass::kRead) {
-        if (!access.lines.has_value()) access.lines = Lines(false);
-        SetLines(rule, access);
-        access.query = "";
-      } else {
+      if (access.access_class != AccessClass::kRead) {
         access.lines.reset();
+        continue;
       }
+      if (!was_read) access.lines = LineRange();
+      SetLines(rule, access);
+      access.query = "";
+      if (access.resource.empty()) access.resource = OwnResource();
     }
     // By a rule, too, a call does no more than it may.
     if (accesses.size() > kAccessesMax) {
