@@ -128,7 +128,10 @@ class Call {
       if (!was_read) access.lines = LineRange();
       SetLines(rule, access);
       access.query = "";
-      if (access.resource.empty()) access.resource = OwnResource();
+      if (access.resource.empty()) {
+        access.resource = OwnResource();
+        access.is_tree = false;
+      }
     }
     // By a rule, too, a call does no more than it may.
     if (accesses.size() > kAccessesMax) {

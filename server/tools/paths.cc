@@ -36,13 +36,16 @@ bool IsWindows(absl::string_view path) {
          (absl::StrContains(path, '\\') && !absl::StrContains(path, '/'));
 }
 
-// What the other spellings of the drives of Windows, `/mnt/c/` and `/c/Users/`,
-// are there; "" if `path` is none.
+// What the other spellings of the drives of Windows, `/mnt/c/` and
+// `/c/Program`, are there; "" if `path` is none.
 std::string WithDrive(absl::string_view path) {
   const bool is_mount = absl::ConsumePrefix(&path, "/mnt/");
   if (!is_mount && !absl::ConsumePrefix(&path, "/")) return "";
   if (path.size() < 2 || !IsAlpha(path[0]) || path[1] != '/') return "";
-  if (!is_mount && !absl::StartsWith(path.substr(1), "/Users/")) return "";
+  if (!is_mount && !absl::StartsWith(path.substr(1), "/Users/") &&
+      !absl::StartsWith(path.substr(1), "/Program")) {
+    return "";
+  }
   return absl::StrCat(path.substr(0, 1), ":", path.substr(1));
 }
 
