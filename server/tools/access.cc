@@ -211,7 +211,8 @@ class Call {
         spec.resources.empty() ? kPaths : spec.resources;
     switch (spec.kind) {
       case ToolKind::kRead:
-        return Read(paths, spec.is_zero_based);
+        // opencode's is told by how it writes the name.
+        return Read(paths, spec.is_zero_based || arguments_.Has("filePath"));
       case ToolKind::kFetch:
         return Fetch();
       case ToolKind::kSearch:

@@ -154,6 +154,8 @@ TEST(AccessTest, EditorsAndTheirKinAreKnown) {
        "read /r/a 5-9; read /r/b"},
       {"execute_command", R"({"command":"cat a","requires_approval":false})",
        "read /r/a"},
+      {"read", R"({"filePath":"/a","offset":4,"limit":2})", "read /a 5-6"},
+      {"read", R"({"path":"/a","offset":5,"limit":2})", "read /a 5-6"},
       {"replace_in_file", R"({"path":"a","diff":"x"})", "write /r/a"},
       {"think", R"({"thought":"x"})", "write tool:think"},
   };
