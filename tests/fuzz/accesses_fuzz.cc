@@ -49,8 +49,10 @@ void CheckCall(absl::string_view tool, absl::string_view arguments,
 void CheckPath(absl::string_view path) {
   for (const absl::string_view directory : {"", "/r", "a/b", "C:/x", "~"}) {
     const std::string normal = NormalPath(path, directory);
-    CLERESTORY_CHECK(NormalPath(normal, directory == "" ? "" : "/") == normal ||
-                     !IsAbsolutePath(normal));
+    // With a colon or a backslash a part of a path can look like a drive.
+    if (path.find_first_of(":\\") == absl::string_view::npos) {
+      CLERESTORY_CHECK(NormalPath(normal, "") == normal);
+    }
     CLERESTORY_CHECK(IsWithin(normal, normal));
   }
 }
