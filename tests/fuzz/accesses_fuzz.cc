@@ -30,6 +30,7 @@ void CheckCall(absl::string_view tool, absl::string_view arguments,
     CLERESTORY_CHECK(is_read || !access.lines.has_value());
     if (access.lines.has_value()) {
       CLERESTORY_CHECK(access.lines->first >= 1);
+      CLERESTORY_CHECK(access.lines->last >= access.lines->first);
     }
     CLERESTORY_CHECK(access.query.size() <= 64 + 2 * kAccessBytesMax);
   }
