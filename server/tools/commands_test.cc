@@ -66,6 +66,8 @@ TEST(CommandsTest, ReadsOfFilesHaveTheirLines) {
       {"head -50 a", "read /r/a 1-50"},
       {"head -n -5 a", "read /r/a ?"},
       {"head -c 100 a", "read /r/a ?"},
+      {"head -n 0 a", "read /r/a ?"},
+      {"sed -n 5,9p a | sed -n 20,30p", "read /r/a ?"},
       {"tail -n 20 a", "read /r/a ?"},
       {"tail -n +20 a", "read /r/a 20-"},
       {"tail -n +20 a | head -n 11", "read /r/a 20-30"},
