@@ -33,15 +33,25 @@ TEST(LineScriptTest, SedPrintsLinesByNumber) {
     absl::string_view want;
   };
   constexpr Case kCases[] = {
-      {"5,10p", true, "5-10"},      {"5p", true, "5-5"},
-      {"5,$p", true, "5-"},         {"5,+3p", true, "5-8"},
-      {" 5 , 10 p", true, "5-10"},  {"1,5p;9,12p", true, "1-5 9-12"},
-      {"10,3p", true, "10-10"},     {"5,10p;10q", true, "5-10"},
-      {"10q", false, "1-10"},       {"5{p}", true, "5-5"},
-      {"5,10p", false, "none"},     {"$p", true, "none"},
-      {"/a/,/b/p", true, "none"},   {"s/a/b/p", true, "none"},
-      {"5,10d", false, "none"},     {"", true, "none"},
-      {"5,10p;/x/p", true, "none"}, {"99999999999999999p", true, "none"},
+      {"5,10p", true, "5-10"},
+      {"5p", true, "5-5"},
+      {"5,$p", true, "5-"},
+      {"5,+3p", true, "5-8"},
+      {" 5 , 10 p", true, "5-10"},
+      {"1,5p;9,12p", true, "1-5 9-12"},
+      {"10,3p", true, "10-10"},
+      {"5,10p;10q", true, "5-10"},
+      {"10q", false, "1-10"},
+      {"5{p}", true, "5-5"},
+      {"5,10p", false, "none"},
+      {"$p", true, "none"},
+      {"/a/,/b/p", true, "none"},
+      {"s/a/b/p", true, "none"},
+      {"0,10p", true, "none"},
+      {"5,10d", false, "none"},
+      {"", true, "none"},
+      {"5,10p;/x/p", true, "none"},
+      {"99999999999999999p", true, "none"},
   };
   for (const Case& each : kCases) {
     EXPECT_EQ(Shown(SedLines(each.script, each.is_quiet)), each.want)
