@@ -98,6 +98,7 @@ void ToolRegistry::Learn(absl::string_view tenant,
       const bool is_other = all.tools.find(outcome.tool) == all.tools.end() ||
                             outcome.tool == kOther;
       entry->options = options;
+      const std::size_t transition_count = transitions.size();
       if (is_other) {
         ++counts_.other_count;
         entry->breaker.Add(outcome, options, now);
@@ -105,8 +106,11 @@ void ToolRegistry::Learn(absl::string_view tenant,
         entry->breaker.Learn(outcome, options, now, transitions);
       }
       ++counts_.learned_count;
-      changes[is_other ? std::string(kOther) : outcome.tool] = {
-          .entry = entry, .count = ++entry->changed_count};
+      if (outcome.masked_count > 0 || outcome.refetched_count > 0 ||
+          transitions.size() > transition_count) {
+        changes[is_other ? std::string(kOther) : outcome.tool] = {
+            .entry = entry, .count = ++entry->changed_count};
+      }
     }
     if (!transitions.empty() || !evicted.empty()) all.unmasked = nullptr;
     Count(transitions);

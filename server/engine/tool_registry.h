@@ -86,10 +86,12 @@ class ToolRegistry {
   // stored. Blocks on the store.
   absl::StatusOr<std::int64_t> Load() CLERESTORY_EXCLUDES(mutex_);
 
-  // Learns from `outcomes` and stores what is known now. When it returns, the
-  // writes were done, or failed, which counts() tells: then what was learned is
-  // in force, and is stored with the next outcome of the tool. Each transition
-  // is a line of the log, `tool_state_changed`, with its figures.
+  // Learns from `outcomes`, each of which is to be told once, and stores what
+  // is known now. When it returns, the writes were done, or failed, which
+  // counts() tells: then what was learned is in force, and is stored with the
+  // next outcome of the tool. So is what is told of money alone: it comes with
+  // every call, and little is lost with it. Each transition is a line of the
+  // log, `tool_state_changed`, with its figures.
   //
   // Blocks on the store; those who learn of one tool at a time share a write.
   void Learn(absl::string_view tenant, const std::vector<ToolOutcome>& outcomes,

@@ -338,6 +338,18 @@ TEST_F(ToolRegistryTest, WhatIsDamagedOrHasNoRoomIsPassedByAndCounted) {
   EXPECT_EQ(*skipped, 5 + 1 + 2);
 }
 
+TEST_F(ToolRegistryTest, WhatIsToldOfMoneyAloneIsStoredWithTheNextCount) {
+  registry_.Learn("t", {Outcome("Read", 1, 0)}, kFixed, kNow);
+  for (int i = 0; i < 9; ++i) {
+    registry_.Learn("t", {{.tool = "Read", .saved = 5}}, kFixed, kNow);
+  }
+  EXPECT_EQ(store_.write_count, 1);
+  EXPECT_EQ(Stored().front().record.saved, 0);
+  registry_.Learn("t", {Outcome("Read", 0, 1)}, kFixed, kNow);
+  EXPECT_EQ(store_.write_count, 2);
+  EXPECT_EQ(Stored().front().record.saved, 45);
+}
+
 TEST_F(ToolRegistryTest, AFailedWriteIsCountedAndMadeUpForByTheNext) {
   store_.is_failing = true;
   EXPECT_THAT(registry_.Load(), FailsWith(absl::StatusCode::kUnavailable,

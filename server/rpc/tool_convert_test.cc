@@ -65,7 +65,7 @@ TEST(ToolConvertTest, EveryStateHasOne) {
 TEST(ToolConvertTest, PagesHaveAllToolsInOrder) {
   std::vector<ToolStatus> tools;
   for (const char* const name : {"", "+", "Bash", "Read", "\xc3\xa9"}) {
-    tools.push_back({.tool = name});
+    tools.push_back({.tool = name, .figures = {}});
   }
   for (int size = 1; size <= 6; ++size) {
     v1::ListToolsRequest request;
@@ -102,8 +102,10 @@ TEST(ToolConvertTest, APageThatDoesNotExistIsRefused) {
       FailsWith(absl::StatusCode::kInvalidArgument, Reason::kPageTokenInvalid));
   // Of another tenant.
   request.clear_page_token();
-  ASSERT_THAT(ToPage({{.tool = "a"}, {.tool = "b"}}, "u", request, response),
-              IsOk());
+  ASSERT_THAT(
+      ToPage({{.tool = "a", .figures = {}}, {.tool = "b", .figures = {}}}, "u",
+             request, response),
+      IsOk());
   request.set_page_token(response.next_page_token());
   EXPECT_THAT(
       ToPage({}, "t", request, response),

@@ -345,8 +345,8 @@ int Run(const Trial& trial) {
 
 int main(int argc, char** argv) {
   clerestory::Trial trial;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const absl::string_view name = argv[i];
+  for (int i = 1; i < argc; i += 2) {
+    const absl::string_view name = i + 1 < argc ? argv[i] : "";
     if (name == "--seed" && absl::SimpleAtoi(argv[i + 1], &trial.seed))
       continue;
     if (name == "--runs" && absl::SimpleAtoi(argv[i + 1], &trial.runs))
