@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "server/refetch/compare.h"
 #include "server/refetch/content_kind.h"
 #include "server/refetch/judge.h"
@@ -61,27 +62,6 @@ bool IsUndone(const SeenObservation& seen,
       accesses.begin(), accesses.end(), [](const Access& access) {
         return access.access_class == AccessClass::kWrite &&
                !access.resource.empty() && !access.is_tree;
-      });
-}
-
-// Whether the ranges that calls asked for say alone that none of `found` has a
-// line of `lines`. Then contents need not be looked at.
-bool ArePages(bool is_single, AccessClass access_class,
-              const std::optional<LineRange>& lines,
-              const std::vector<FoundHolder>& found) {
-  // So few lines are no page, as an edit tool wants them.
-  constexpr std::int64_t kPageLinesMin = 4;
-  if (!is_single || access_class != AccessClass::kRead || !lines.has_value() ||
-      lines->last - lines->first + 1 < kPageLinesMin) {
-    return false;
-  }
-  return std::all_of(
-      found.begin(), found.end(), [&lines](const FoundHolder& entry) {
-        const Holder& holder = entry.holder;
-        return holder.is_single && holder.access_class == AccessClass::kRead &&
-               holder.lines.has_value() &&
-               (holder.lines->last < lines->first ||
-                lines->last < holder.lines->first);
       });
 }
 
@@ -201,11 +181,6 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
             [](const FoundHolder& a, const FoundHolder& b) {
               return a.holder.time > b.holder.time;
             });
-  if (ArePages(noted.is_single, noted.access_class, noted.lines, found) &&
-      !at(found.front().holder.observation).is_error) {
-    return {.kind = RepeatKind::kPaging,
-            .earlier = found.front().holder.observation};
-  }
   const std::shared_ptr<const ContentLines> content =
       LinesAt(index, seen.content);
   if (content->kind != ContentKind::kGiven) return {};
@@ -215,22 +190,16 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
                          .query_hash = noted.query_hash,
                          .content = content.get()};
   std::vector<Candidate> candidates;
-  std::size_t bytes = 0;
   for (const FoundHolder& entry : found) {
     const Holder& holder = entry.holder;
-    if (candidates.size() >= kCandidatesMax || bytes > kCandidateBytesMax) {
-      break;
-    }
+    if (candidates.size() >= kCandidatesMax) break;
     if (!candidates.empty() &&
         candidates.back().observation == holder.observation) {
       continue;
     }
-    const SeenObservation earlier = at(holder.observation);
-    if (earlier.is_error) continue;
-    bytes += earlier.content.size();
+    if (at(holder.observation).is_error) continue;
     Candidate& candidate = candidates.emplace_back();
     candidate.observation = holder.observation;
-    candidate.content = LinesAt(holder.observation, earlier.content);
     candidate.is_stale = entry.is_stale;
     candidate.is_doubtful = entry.is_doubtful;
     candidate.is_same = entry.is_same;
@@ -238,9 +207,19 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
                          .is_single = holder.is_single,
                          .lines = holder.lines,
                          .query_hash = holder.query_hash,
-                         .content = candidate.content.get()};
+                         .content = nullptr};
   }
-  const Judgement judgement = Judge(later, candidates);
+  std::size_t bytes = 0;
+  const auto load = [&](Candidate& candidate) {
+    // What is too much to compare with counts as nothing.
+    const absl::string_view text = at(candidate.observation).content;
+    const bool is_too_much = bytes > kCandidateBytesMax;
+    bytes += text.size();
+    candidate.content = is_too_much ? std::make_shared<const ContentLines>()
+                                    : LinesAt(candidate.observation, text);
+    candidate.excerpt.content = candidate.content.get();
+  };
+  const Judgement judgement = Judge(later, absl::MakeSpan(candidates), load);
   if (judgement.finding == Finding::kNothing) return {};
   const std::size_t decides = candidates[judgement.candidate].observation;
   return {.kind = KindOf(judgement.finding, is_masked(decides)),

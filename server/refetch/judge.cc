@@ -23,13 +23,25 @@ namespace {
 constexpr std::int64_t kTogetherPercent = 60;
 constexpr std::int64_t kTogetherLinesMin = 6;
 
-// Whether the same question was answered by the same words: then how little
-// they are does not matter.
-bool IsSameAnswer(const Excerpt& later, const Excerpt& earlier) {
+bool IsSameQuestion(const Excerpt& later, const Excerpt& earlier) {
   return later.access_class == AccessClass::kSearch &&
          earlier.access_class == AccessClass::kSearch &&
-         later.query_hash != 0 && later.query_hash == earlier.query_hash &&
-         later.content->text_hash == earlier.content->text_hash;
+         later.query_hash != 0 && later.query_hash == earlier.query_hash;
+}
+
+// Whether the calls themselves say that the two have no line in common.
+bool AreApart(const Excerpt& later, const Excerpt& earlier) {
+  return later.access_class == AccessClass::kRead && later.is_single &&
+         earlier.access_class == AccessClass::kRead && earlier.is_single &&
+         later.lines.has_value() && earlier.lines.has_value() &&
+         (later.lines->last < earlier.lines->first ||
+          earlier.lines->last < later.lines->first);
+}
+
+// Whether `candidate` gave something to compare with.
+bool IsGiven(Candidate& candidate, LoadContent load) {
+  if (candidate.content == nullptr) load(candidate);
+  return candidate.content->kind == ContentKind::kGiven;
 }
 
 // What it is that `holder` holds most of `later`, or the other way.
@@ -61,16 +73,16 @@ std::int64_t Covered(const LineRange& lines, std::vector<LineRange> others) {
 // The candidate that holds most, if all that are not stale hold most of `later`
 // together.
 std::optional<std::size_t> HeldTogether(
-    const Excerpt& later, absl::Span<const Candidate> candidates) {
+    const Excerpt& later, absl::Span<Candidate> candidates, LoadContent load) {
   const std::optional<LineRange> lines = ShownLines(later);
   std::vector<const ContentLines*> contents;
   std::vector<LineRange> ranges;
   std::optional<std::size_t> best;
   std::int64_t best_weight = 0;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const Candidate& candidate = candidates[i];
+    Candidate& candidate = candidates[i];
     if (candidate.is_stale || candidate.is_doubtful ||
-        candidate.content->kind != ContentKind::kGiven) {
+        AreApart(later, candidate.excerpt) || !IsGiven(candidate, load)) {
       continue;
     }
     const std::optional<LineRange> range = ShownLines(candidate.excerpt);
@@ -100,20 +112,29 @@ std::optional<std::size_t> HeldTogether(
 
 }  // namespace
 
-Judgement Judge(const Excerpt& later, absl::Span<const Candidate> candidates) {
+Judgement Judge(const Excerpt& later, absl::Span<Candidate> candidates,
+                LoadContent load) {
   const bool is_tiny = IsTiny(*later.content);
   std::optional<std::size_t> inner;
   std::optional<std::size_t> written;
   std::optional<std::size_t> other;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const Candidate& candidate = candidates[i];
-    if (candidate.content->kind != ContentKind::kGiven) continue;
+    Candidate& candidate = candidates[i];
     if (is_tiny) {
-      if (!candidate.is_same || !IsSameAnswer(later, candidate.excerpt)) {
-        continue;
+      // How little it is does not matter if the same question was answered by
+      // the same words.
+      if (candidate.is_same && IsSameQuestion(later, candidate.excerpt) &&
+          IsGiven(candidate, load) &&
+          later.content->text_hash == candidate.content->text_hash) {
+        return {.finding = FindingOf(later, candidate), .candidate = i};
       }
-      return {.finding = FindingOf(later, candidate), .candidate = i};
+      continue;
     }
+    if (AreApart(later, candidate.excerpt)) {
+      if (!other.has_value()) other = i;
+      continue;
+    }
+    if (!IsGiven(candidate, load)) continue;
     switch (Compare(later, candidate.excerpt)) {
       case Relation::kHolds:
         return {.finding = FindingOf(later, candidate), .candidate = i};
@@ -138,7 +159,7 @@ Judgement Judge(const Excerpt& later, absl::Span<const Candidate> candidates) {
   if (is_tiny) return {};
   const std::optional<std::size_t> together =
       later.access_class == AccessClass::kRead
-          ? HeldTogether(later, candidates)
+          ? HeldTogether(later, candidates, load)
           : std::nullopt;
   if (together.has_value()) {
     return {.finding = Finding::kHeld, .candidate = *together};
