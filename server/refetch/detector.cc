@@ -88,6 +88,7 @@ struct RepeatDetector::Noted {
   // Of what shows something.
   bool shows = false;
   AccessClass access_class = AccessClass::kRead;
+  bool is_answer = false;
   bool is_single = false;
   std::optional<LineRange> lines;
   std::uint64_t query_hash = 0;
@@ -140,11 +141,17 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
       }
       continue;
     }
+    const std::uint64_t query_hash =
+        access.query.empty() ? 0 : HashOfLine(access.query);
+    // What is read outweighs what is searched beside it.
+    if (!noted.shows || access.access_class == AccessClass::kRead) {
+      noted.access_class = access.access_class;
+      noted.query_hash = query_hash;
+      noted.is_answer = IsAnswer(access.resource);
+      noted.lines = access.lines;
+    }
     noted.shows = true;
-    noted.access_class = access.access_class;
-    noted.query_hash = access.query.empty() ? 0 : HashOfLine(access.query);
-    noted.lines = access.lines;
-    noted.is_single = shown == 1;
+    noted.is_single = shown == 1 && !access.resource.empty();
     for (FoundHolder& found : resources_.Find(access.resource, access.is_tree)) {
       if (found.holder.observation != index) {
         noted.found.push_back(std::move(found));
@@ -156,7 +163,7 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
                           .is_tree = access.is_tree,
                           .is_single = noted.is_single,
                           .lines = access.lines,
-                          .query_hash = noted.query_hash});
+                          .query_hash = query_hash});
   }
   return noted;
 }
@@ -185,6 +192,7 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
       LinesAt(index, seen.content);
   if (content->kind != ContentKind::kGiven) return {};
   const Excerpt later = {.access_class = noted.access_class,
+                         .is_answer = noted.is_answer,
                          .is_single = noted.is_single,
                          .lines = noted.lines,
                          .query_hash = noted.query_hash,
@@ -204,6 +212,7 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
     candidate.is_doubtful = entry.is_doubtful;
     candidate.is_same = entry.is_same;
     candidate.excerpt = {.access_class = holder.access_class,
+                         .is_answer = noted.is_answer,
                          .is_single = holder.is_single,
                          .lines = holder.lines,
                          .query_hash = holder.query_hash,

@@ -22,11 +22,16 @@ namespace {
 // lines recur by chance.
 constexpr std::int64_t kTogetherPercent = 60;
 constexpr std::int64_t kTogetherLinesMin = 6;
+// The same where something may have been written.
+constexpr std::int64_t kDoubtfulPercent = 90;
+// What is shorter than a placeholder is never masked.
+constexpr std::int64_t kAnswerBytesMin = 40;
 
+// Whether both asked the same question: of a tool, or of the same resource.
 bool IsSameQuestion(const Excerpt& later, const Excerpt& earlier) {
-  return later.access_class == AccessClass::kSearch &&
-         earlier.access_class == AccessClass::kSearch &&
-         later.query_hash != 0 && later.query_hash == earlier.query_hash;
+  return later.access_class == earlier.access_class &&
+         later.query_hash == earlier.query_hash &&
+         (later.is_answer || later.access_class == AccessClass::kSearch);
 }
 
 // Whether the calls themselves say that the two have no line in common.
@@ -79,15 +84,17 @@ std::optional<std::size_t> HeldTogether(
   std::vector<LineRange> ranges;
   std::optional<std::size_t> best;
   std::int64_t best_weight = 0;
+  bool is_doubtful = false;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& candidate = candidates[i];
-    if (candidate.is_stale || candidate.is_doubtful ||
+    if (candidate.is_stale ||
         AreApart(later, candidate.excerpt) || !IsGiven(candidate, load)) {
       continue;
     }
     const std::optional<LineRange> range = ShownLines(candidate.excerpt);
     if (lines.has_value() && range.has_value()) ranges.push_back(*range);
     contents.push_back(candidate.content.get());
+    is_doubtful = is_doubtful || candidate.is_doubtful;
     const std::int64_t weight =
         ShareOf(*later.content, {candidate.content.get()}).weight;
     if (weight > best_weight) {
@@ -97,7 +104,7 @@ std::optional<std::size_t> HeldTogether(
   }
   if (contents.size() < 2 || !best.has_value()) return std::nullopt;
   const Share share = ShareOf(*later.content, contents);
-  if (!share.IsAtLeast(kTogetherPercent) ||
+  if (!share.IsAtLeast(is_doubtful ? kDoubtfulPercent : kTogetherPercent) ||
       share.line_count < kTogetherLinesMin) {
     return std::nullopt;
   }
@@ -123,7 +130,8 @@ Judgement Judge(const Excerpt& later, absl::Span<Candidate> candidates,
     if (is_tiny) {
       // How little it is does not matter if the same question was answered by
       // the same words.
-      if (candidate.is_same && IsSameQuestion(later, candidate.excerpt) &&
+      if (later.content->weight >= kAnswerBytesMin && candidate.is_same &&
+          IsSameQuestion(later, candidate.excerpt) &&
           IsGiven(candidate, load) &&
           later.content->text_hash == candidate.content->text_hash) {
         return {.finding = FindingOf(later, candidate), .candidate = i};
