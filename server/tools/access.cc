@@ -119,13 +119,18 @@ class Call {
     }
     if (accesses.empty()) accesses = std::move(known.accesses);
     for (Access& access : accesses) {
+      const bool was_read = access.access_class == AccessClass::kRead;
       access.access_class = rule.access_class.value_or(access.access_class);
-      if (access.access_class == AccessClass::kRead) {
-        if (!access.lines.has_value()) access.lines = Lines(false);
-        SetLines(rule, access);
-        access.query = "";
-      } else {
+      if (access.access_class != AccessClass::kRead) {
         access.lines.reset();
+        continue;
+      }
+      if (!was_read) access.lines = LineRange();
+      SetLines(rule, access);
+      access.query = "";
+      if (access.resource.empty()) {
+        access.resource = OwnResource();
+        access.is_tree = false;
       }
     }
     // By a rule, too, a call does no more than it may.
@@ -206,7 +211,8 @@ class Call {
         spec.resources.empty() ? kPaths : spec.resources;
     switch (spec.kind) {
       case ToolKind::kRead:
-        return Read(paths, spec.is_zero_based);
+        // opencode's is told by how it writes the name.
+        return Read(paths, spec.is_zero_based || arguments_.Has("filePath"));
       case ToolKind::kFetch:
         return Fetch();
       case ToolKind::kSearch:

@@ -146,6 +146,8 @@ void AccessSink::Narrow(const LineRange& lines) {
     }
     all.first =
         lines.first < INT64_MAX - before ? before + lines.first : INT64_MAX;
+    // None of them is left, as far as anybody can know.
+    if (all.last < all.first) access.lines.reset();
   }
 }
 

@@ -63,6 +63,8 @@ class AccessSink {
   void AddUnknown(absl::string_view command);
 
   bool empty() const { return accesses_.empty(); }
+  // Whether there were more than kAccessesMax: then the rest is of no use.
+  bool is_full() const { return is_full_; }
 
   // Begins a pipeline: what is added from here on flows through it.
   void BeginPipeline() { begin_ = accesses_.size(); }

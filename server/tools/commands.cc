@@ -33,6 +33,8 @@ namespace {
 // Scripts in the words of scripts, and commands behind commands.
 constexpr int kDepthMax = 6;
 constexpr int kWrappersMax = 8;
+// A longer one is nowhere.
+constexpr std::size_t kDirectoryBytesMax = 1024;
 
 using Words = std::span<const ShellWord>;
 
@@ -40,7 +42,6 @@ using Words = std::span<const ShellWord>;
 struct Input {
   const ShellWord* file = nullptr;
   const ShellWord* text = nullptr;
-  bool is_pipe = false;
 };
 
 bool IsAssignment(absl::string_view word) {
@@ -86,6 +87,7 @@ class Runner {
     ++depth_;
     std::vector<CommandPlace> outer;
     for (const ShellStep& step : *steps) {
+      if (sink_.is_full()) break;
       switch (step.kind) {
         case ShellStep::Kind::kEnter:
           outer.push_back(sink_.place());
@@ -113,10 +115,9 @@ class Runner {
   void RunPipeline(const std::vector<ShellCommand>& pipeline) {
     const std::size_t outer_begin = sink_.pipeline_begin();
     sink_.BeginPipeline();
-    bool is_pipe = false;
     for (const ShellCommand& command : pipeline) {
+      if (sink_.is_full()) break;
       Input input;
-      input.is_pipe = is_pipe;
       for (const ShellRedirection& redirection : command.redirections) {
         if (redirection.kind == ShellRedirection::Kind::kInput) {
           input.file = &redirection.target;
@@ -135,7 +136,6 @@ class Runner {
           WriteOutput(redirection.target);
         }
       }
-      is_pipe = true;
     }
     sink_.set_pipeline_begin(outer_begin);
   }
@@ -252,7 +252,11 @@ class Runner {
       return;
     }
     const std::string moved = NormalPath(text, place.directory.value_or(""));
-    place.directory = moved == "." ? "" : moved;
+    if (moved.size() > kDirectoryBytesMax) {
+      place.directory.reset();
+    } else {
+      place.directory = moved == "." ? "" : moved;
+    }
   }
 
   void RunWrapper(const CommandSpec& spec, Words words, const Input& input) {
@@ -335,6 +339,10 @@ class Runner {
       const absl::string_view text = words[i].text;
       if (text == "-m" && i + 1 < words.size()) {
         if (IsOneOfWords(words[i + 1].text, "json.tool")) {
+          if (i + 2 < words.size()) {
+            return sink_.AddSearch(words[i + 2], /*is_tree=*/false,
+                                   words[i + 1].text);
+          }
           return sink_.Filter(command);
         }
         const CommandSpec& module = CommandNamed(words[i + 1].text);
@@ -422,7 +430,10 @@ class Runner {
 
 CallAccesses Collect(AccessSink& sink) {
   CallAccesses result;
-  result.directory = sink.place().directory.value_or("");
+  // Behind a script that was given up nobody knows where it would be.
+  if (!sink.is_full()) {
+    result.directory = sink.place().directory.value_or("");
+  }
   result.accesses = sink.Take();
   return result;
 }

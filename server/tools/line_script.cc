@@ -39,6 +39,7 @@ absl::string_view TakeDigits(absl::string_view& text) {
 std::optional<LineRange> TakeAddress(absl::string_view& text) {
   LineRange range;
   if (!ReadNumber(TakeDigits(text), range.first)) return std::nullopt;
+  if (range.first == 0) return std::nullopt;
   range.last = range.first;
   if (!absl::ConsumePrefix(&text, ",")) return range;
   if (absl::ConsumePrefix(&text, "$")) {
@@ -99,12 +100,14 @@ std::optional<LineRange> ColonRange(absl::string_view text) {
   LineRange range;
   const absl::string_view first = text.substr(0, colon);
   if (!first.empty() && !ReadNumber(first, range.first)) return std::nullopt;
+  if (range.first == 0) return std::nullopt;
   if (colon == absl::string_view::npos) {
     range.last = range.first;
     return range;
   }
   const absl::string_view last = text.substr(colon + 1);
   if (!last.empty() && !ReadNumber(last, range.last)) return std::nullopt;
+  range.last = std::max(range.first, range.last);
   return range;
 }
 

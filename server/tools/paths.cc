@@ -3,6 +3,7 @@
 
 #include "server/tools/paths.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -36,14 +37,19 @@ bool IsWindows(absl::string_view path) {
          (absl::StrContains(path, '\\') && !absl::StrContains(path, '/'));
 }
 
-// What the other spellings of the drives of Windows, `/mnt/c/` and `/c/Users/`,
-// are there; "" if `path` is none.
-std::string WithDrive(absl::string_view path) {
-  const bool is_mount = absl::ConsumePrefix(&path, "/mnt/");
-  if (!is_mount && !absl::ConsumePrefix(&path, "/")) return "";
-  if (path.size() < 2 || !IsAlpha(path[0]) || path[1] != '/') return "";
-  if (!is_mount && !absl::StartsWith(path.substr(1), "/Users/")) return "";
-  return absl::StrCat(path.substr(0, 1), ":", path.substr(1));
+// `path`, which is in normal form, with a drive where it names one in another
+// way: `/mnt/c/` or `/c/Program`.
+std::string WithDrive(std::string path) {
+  absl::string_view rest = path;
+  const bool is_mount = absl::ConsumePrefix(&rest, "/mnt/");
+  if (!is_mount && !absl::ConsumePrefix(&rest, "/")) return path;
+  if (rest.size() < 2 || !IsAlpha(rest[0]) || rest[1] != '/') return path;
+  if (!is_mount && !absl::StartsWith(rest.substr(1), "/Users/") &&
+      !absl::StartsWith(rest.substr(1), "/Program")) {
+    return path;
+  }
+  return absl::StrCat(absl::AsciiStrToUpper(rest.substr(0, 1)), ":",
+                      rest.substr(1));
 }
 
 // The part of `path` that stays in front whatever `..` follow: "/", "C:/", "~/"
@@ -91,14 +97,9 @@ std::string NormalPath(absl::string_view path, absl::string_view directory) {
   } else if (IsUrl(path)) {
     return std::string(path.substr(0, path.find('#')));
   }
-  if (IsWindows(path)) {
-    text = std::string(path);
-    for (char& c : text) {
-      if (c == '\\') c = '/';
-    }
-  } else {
-    text = WithDrive(path);
-    if (text.empty()) text = std::string(path);
+  text = std::string(path);
+  if (IsWindows(path) || HasDrive(directory)) {
+    std::replace(text.begin(), text.end(), '\\', '/');
   }
   if (!IsAbsolutePath(text) && !directory.empty()) {
     text = absl::StrCat(directory, "/", text);
@@ -116,7 +117,9 @@ std::string NormalPath(absl::string_view path, absl::string_view directory) {
       parts.push_back(part);
     }
   }
-  if (!parts.empty()) return absl::StrCat(root, absl::StrJoin(parts, "/"));
+  if (!parts.empty()) {
+    return WithDrive(absl::StrCat(root, absl::StrJoin(parts, "/")));
+  }
   if (root.empty()) return ".";
   return root[0] == '~' ? root.substr(0, root.size() - 1) : root;
 }

@@ -94,7 +94,7 @@ class ReadCommand {
     const Files files = FilesFrom(0);
     std::optional<LineRange> lines = LineRange();
     if (const auto count = line_.Number("-totalcount -head -first")) {
-      lines->last = std::max<std::int64_t>(*count, 0);
+      lines->last = std::max<std::int64_t>(*count, 1);
     } else if (line_.Has("-tail -last")) {
       lines.reset();
     } else if (const ShellWord* range = line_.Value("-r --line-range")) {
@@ -107,7 +107,7 @@ class ReadCommand {
     std::optional<LineRange> lines;
     const auto count = line_.Number("-n --lines -first");
     if (line_.Has("-c --bytes -last -skip") ||
-        (count.has_value() && *count < 0)) {
+        (count.has_value() && *count <= 0)) {
       // Which lines they are depends on how many there are.
     } else if (count.has_value() || !line_.Has("-n --lines -property")) {
       lines = LineRange{.last = count.value_or(10)};

@@ -120,7 +120,8 @@ class WriteCommand {
     const ShellWord* folder = line_.Value("-C --directory -d -destinationpath");
     if (name == "tar") {
       // `tar xzf` and `tar -xzf`, and `tar t`, `tar c`.
-      const absl::string_view mode = words_.size() > 1 ? words_[1].text : "";
+      const absl::string_view mode =
+          words_.size() > 1 ? absl::string_view(words_[1].text) : "";
       if (absl::StrContains(mode, 't') && !absl::StrContains(mode, 'x')) {
         return sink_.AddRun(JoinWords(words_));
       }
@@ -317,7 +318,9 @@ void AddGitCommand(std::span<const ShellWord> words, const ShellWord* text,
       sink.AddRun(command);
     }
   } else if (verb == "stash") {
-    const absl::string_view what = operands.empty() ? "" : operands[0]->text;
+    const absl::string_view what = operands.empty()
+                                       ? absl::string_view()
+                                       : absl::string_view(operands[0]->text);
     if (IsOneOfWords(what, "list show create")) {
       sink.AddRun(command);
     } else {
