@@ -20,8 +20,8 @@ constexpr std::int64_t kBytesMin = 400;
 constexpr std::int64_t kRangePercent = 45;
 constexpr std::int64_t kContentPercent = 50;
 // To go on from what was had with a part of it again is paging: only who asks
-// for most of it again has lost it.
-constexpr std::int64_t kIsHeldPercent = 60;
+// for more than half of it again has lost it.
+constexpr std::int64_t kIsHeldPercent = 51;
 // Lines that were found are a smaller part of what is read then, unless those
 // around them were shown, too.
 constexpr std::int64_t kLocatedPercent = 25;

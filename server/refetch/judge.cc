@@ -21,6 +21,7 @@ namespace {
 // What several hold together must be more of it than what one holds, since
 // lines recur by chance.
 constexpr std::int64_t kTogetherPercent = 60;
+constexpr std::int64_t kTogetherRangePercent = 45;  // Where ranges say so, too.
 constexpr std::int64_t kTogetherLinesMin = 6;
 // The same where something may have been written.
 constexpr std::int64_t kDoubtfulPercent = 90;
@@ -104,14 +105,18 @@ std::optional<std::size_t> HeldTogether(
   }
   if (contents.size() < 2 || !best.has_value()) return std::nullopt;
   const Share share = ShareOf(*later.content, contents);
-  if (!share.IsAtLeast(is_doubtful ? kDoubtfulPercent : kTogetherPercent) ||
-      share.line_count < kTogetherLinesMin) {
+  if (share.line_count < kTogetherLinesMin) return std::nullopt;
+  if (!lines.has_value() || ranges.size() < contents.size()) {
+    if (share.IsAtLeast(is_doubtful ? kDoubtfulPercent : kTogetherPercent)) {
+      return best;
+    }
     return std::nullopt;
   }
-  const bool are_ranges_known =
-      lines.has_value() && ranges.size() == contents.size();
-  if (are_ranges_known &&
-      Covered(*lines, ranges) * 2 < lines->last - lines->first + 1) {
+  const std::int64_t covered =
+      100 * Covered(*lines, std::move(ranges)) / (lines->last - lines->first + 1);
+  if (covered < 50 ||
+      !share.IsAtLeast(is_doubtful ? covered * kDoubtfulPercent / 100
+                                   : kTogetherRangePercent)) {
     return std::nullopt;
   }
   return best;
