@@ -20,8 +20,11 @@ constexpr std::int64_t kBytesMin = 400;
 constexpr std::int64_t kRangePercent = 45;
 constexpr std::int64_t kContentPercent = 50;
 // To go on from what was had with a part of it again is paging: only who asks
-// for most of it again has lost it.
-constexpr std::int64_t kIsHeldPercent = 60;
+// for more than half of it again has lost it.
+constexpr std::int64_t kIsHeldPercent = 51;
+// Lines that were found are a smaller part of what is read then, unless those
+// around them were shown, too.
+constexpr std::int64_t kLocatedPercent = 25;
 // Of two questions, if the answers are this much the same.
 constexpr std::int64_t kOtherQueryPercent = 80;
 // As good as all of it, but for how a tool prints it.
@@ -133,8 +136,11 @@ Relation Compare(const Excerpt& later, const Excerpt& earlier) {
       IsEnough(of_later)) {
     return Relation::kHolds;
   }
+  if (are_questions) return Relation::kUnrelated;
   // To locate something and then to read it is no repetition.
-  if (IsScattered(earlier)) return Relation::kUnrelated;
+  if (IsScattered(earlier) && !of_later.IsAtLeast(kLocatedPercent)) {
+    return Relation::kUnrelated;
+  }
   const Share of_earlier = ShareOf(*earlier.content, {later.content});
   return of_earlier.IsAtLeast(kContentPercent) && IsEnough(of_earlier)
              ? Relation::kIsHeld

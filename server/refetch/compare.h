@@ -15,6 +15,8 @@ namespace clerestory {
 // What an observation shows of a resource.
 struct Excerpt {
   AccessClass access_class = AccessClass::kRead;
+  // Whether it is what a tool answers, and no file or folder.
+  bool is_answer = false;
   // Whether it is of one resource alone: then numbers of lines are those of it.
   bool is_single = false;
   // As the call asked for, where it says so.

@@ -3,6 +3,7 @@
 
 #include "server/refetch/content_kind.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -16,6 +17,7 @@ namespace {
 // A message is no longer than this, but for what it quotes at its end.
 constexpr std::size_t kMessageMax = 700;
 constexpr std::size_t kHeadSize = 300;
+constexpr std::ptrdiff_t kMessageBreaksMax = 3;
 
 constexpr absl::string_view kDone[] = {
     "has been updated", "has been edited",      "successfully",
@@ -119,6 +121,10 @@ ContentKind ContentKindOf(absl::string_view text) {
   const std::string all =
       absl::AsciiStrToLower(text.substr(0, 4 * kMessageMax));
   if (BeginsWithAny(all, kEmptyStarts)) return ContentKind::kEmpty;
+  // Code has such words, too.
+  if (!quotes && std::count(all.begin(), all.end(), '\n') > kMessageBreaksMax) {
+    return ContentKind::kGiven;
+  }
   if (HasAny(all, kRefusals)) return ContentKind::kRefused;
   if (quotes || HasAny(all, kFailures)) return ContentKind::kFailed;
   return ContentKind::kGiven;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "server/refetch/compare.h"
 #include "server/refetch/content_kind.h"
 #include "server/refetch/judge.h"
@@ -64,27 +65,6 @@ bool IsUndone(const SeenObservation& seen,
       });
 }
 
-// Whether the ranges that calls asked for say alone that none of `found` has a
-// line of `lines`. Then contents need not be looked at.
-bool ArePages(bool is_single, AccessClass access_class,
-              const std::optional<LineRange>& lines,
-              const std::vector<FoundHolder>& found) {
-  // So few lines are no page, as an edit tool wants them.
-  constexpr std::int64_t kPageLinesMin = 4;
-  if (!is_single || access_class != AccessClass::kRead || !lines.has_value() ||
-      lines->last - lines->first + 1 < kPageLinesMin) {
-    return false;
-  }
-  return std::all_of(
-      found.begin(), found.end(), [&lines](const FoundHolder& entry) {
-        const Holder& holder = entry.holder;
-        return holder.is_single && holder.access_class == AccessClass::kRead &&
-               holder.lines.has_value() &&
-               (holder.lines->last < lines->first ||
-                lines->last < holder.lines->first);
-      });
-}
-
 RepeatKind KindOf(Finding finding, bool is_masked) {
   switch (finding) {
     case Finding::kNothing:
@@ -108,6 +88,7 @@ struct RepeatDetector::Noted {
   // Of what shows something.
   bool shows = false;
   AccessClass access_class = AccessClass::kRead;
+  bool is_answer = false;
   bool is_single = false;
   std::optional<LineRange> lines;
   std::uint64_t query_hash = 0;
@@ -160,11 +141,17 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
       }
       continue;
     }
+    const std::uint64_t query_hash =
+        access.query.empty() ? 0 : HashOfLine(access.query);
+    // What is read outweighs what is searched beside it.
+    if (!noted.shows || access.access_class == AccessClass::kRead) {
+      noted.access_class = access.access_class;
+      noted.query_hash = query_hash;
+      noted.is_answer = IsAnswer(access.resource);
+      noted.lines = access.lines;
+    }
     noted.shows = true;
-    noted.access_class = access.access_class;
-    noted.query_hash = access.query.empty() ? 0 : HashOfLine(access.query);
-    noted.lines = access.lines;
-    noted.is_single = shown == 1;
+    noted.is_single = shown == 1 && !access.resource.empty();
     for (FoundHolder& found : resources_.Find(access.resource, access.is_tree)) {
       if (found.holder.observation != index) {
         noted.found.push_back(std::move(found));
@@ -176,7 +163,7 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
                           .is_tree = access.is_tree,
                           .is_single = noted.is_single,
                           .lines = access.lines,
-                          .query_hash = noted.query_hash});
+                          .query_hash = query_hash});
   }
   return noted;
 }
@@ -201,46 +188,47 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
             [](const FoundHolder& a, const FoundHolder& b) {
               return a.holder.time > b.holder.time;
             });
-  if (ArePages(noted.is_single, noted.access_class, noted.lines, found) &&
-      !at(found.front().holder.observation).is_error) {
-    return {.kind = RepeatKind::kPaging,
-            .earlier = found.front().holder.observation};
-  }
   const std::shared_ptr<const ContentLines> content =
       LinesAt(index, seen.content);
   if (content->kind != ContentKind::kGiven) return {};
   const Excerpt later = {.access_class = noted.access_class,
+                         .is_answer = noted.is_answer,
                          .is_single = noted.is_single,
                          .lines = noted.lines,
                          .query_hash = noted.query_hash,
                          .content = content.get()};
   std::vector<Candidate> candidates;
-  std::size_t bytes = 0;
   for (const FoundHolder& entry : found) {
     const Holder& holder = entry.holder;
-    if (candidates.size() >= kCandidatesMax || bytes > kCandidateBytesMax) {
-      break;
-    }
+    if (candidates.size() >= kCandidatesMax) break;
     if (!candidates.empty() &&
         candidates.back().observation == holder.observation) {
       continue;
     }
-    const SeenObservation earlier = at(holder.observation);
-    if (earlier.is_error) continue;
-    bytes += earlier.content.size();
+    if (at(holder.observation).is_error) continue;
     Candidate& candidate = candidates.emplace_back();
     candidate.observation = holder.observation;
-    candidate.content = LinesAt(holder.observation, earlier.content);
     candidate.is_stale = entry.is_stale;
     candidate.is_doubtful = entry.is_doubtful;
     candidate.is_same = entry.is_same;
     candidate.excerpt = {.access_class = holder.access_class,
+                         .is_answer = noted.is_answer,
                          .is_single = holder.is_single,
                          .lines = holder.lines,
                          .query_hash = holder.query_hash,
-                         .content = candidate.content.get()};
+                         .content = nullptr};
   }
-  const Judgement judgement = Judge(later, candidates);
+  std::size_t bytes = 0;
+  const auto load = [&](Candidate& candidate) {
+    // What is too much to compare with counts as nothing.
+    const absl::string_view text = at(candidate.observation).content;
+    const bool is_too_much = bytes > kCandidateBytesMax;
+    bytes += text.size();
+    candidate.content = is_too_much ? std::make_shared<const ContentLines>()
+                                    : LinesAt(candidate.observation, text);
+    candidate.excerpt.content = candidate.content.get();
+  };
+  const Judgement judgement = Judge(later, absl::MakeSpan(candidates), load);
   if (judgement.finding == Finding::kNothing) return {};
   const std::size_t decides = candidates[judgement.candidate].observation;
   return {.kind = KindOf(judgement.finding, is_masked(decides)),

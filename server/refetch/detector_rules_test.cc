@@ -82,8 +82,8 @@ TEST(DetectorTest, TheSameQuestionWithTheSameSmallAnswerIsARefetch) {
   SeenHistory history;
   constexpr absl::string_view kCall =
       R"({"pattern": "cleanup", "path": "/src/f", "output_mode": "content"})";
-  history.Add("Grep", kCall, "318:    cleanup_everything(context)");
-  EXPECT_EQ(history.Add("Grep", kCall, "318:    cleanup_everything(context)"),
+  history.Add("Grep", kCall, "318:    cleanup_everything(context, branch, worktree_path, dry_run)");
+  EXPECT_EQ(history.Add("Grep", kCall, "318:    cleanup_everything(context, branch, worktree_path, dry_run)"),
             RefetchOf(0));
 }
 
@@ -167,6 +167,26 @@ TEST(DetectorTest, ASearchWithItsSurroundingsHoldsWhatIsReadNext) {
               NumberedLines("f", 150, 230, ":"));
   EXPECT_EQ(history.Read("/f", NumberedLines("f", 195, 214), 195, 20),
             RefetchOf(0));
+}
+
+TEST(DetectorTest, WhatWasShownAroundAHitIsHadWithoutNumbersToo) {
+  SeenHistory history;
+  history.Shell("grep -A 40 value_ /f", FileLines("f", 100, 140));
+  EXPECT_EQ(history.Shell("sed -n 90,150p /f", FileLines("f", 90, 150)),
+            RefetchOf(0));
+}
+
+TEST(DetectorTest, AnAnswerOfAnApiIsTheSameOrNot) {
+  SeenHistory history;
+  const auto order = [](absl::string_view state) {
+    return absl::StrCat("{\"order\": 17, \"state\": \"", state,
+                        "\", \"items\": [\"a blue chair\", \"a lamp\"]}");
+  };
+  history.Add("get_order", R"({"id": 17})", order("open"));
+  history.Add("get_order", R"({"id": 18})", order("open"));
+  history.Add("cancel_order", R"({"id": 18})", "cancelled");
+  EXPECT_EQ(history.Add("get_order", R"({"id": 17})", order("open")).kind,
+            RepeatKind::kRefetch);
 }
 
 TEST(DetectorTest, WrappersAreOpenedBeforeLinesAreCompared) {

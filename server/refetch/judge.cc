@@ -21,15 +21,33 @@ namespace {
 // What several hold together must be more of it than what one holds, since
 // lines recur by chance.
 constexpr std::int64_t kTogetherPercent = 60;
+constexpr std::int64_t kTogetherRangePercent = 45;  // Where ranges say so, too.
 constexpr std::int64_t kTogetherLinesMin = 6;
+// The same where something may have been written.
+constexpr std::int64_t kDoubtfulPercent = 90;
+// What is shorter than a placeholder is never masked.
+constexpr std::int64_t kAnswerBytesMin = 40;
 
-// Whether the same question was answered by the same words: then how little
-// they are does not matter.
-bool IsSameAnswer(const Excerpt& later, const Excerpt& earlier) {
-  return later.access_class == AccessClass::kSearch &&
-         earlier.access_class == AccessClass::kSearch &&
-         later.query_hash != 0 && later.query_hash == earlier.query_hash &&
-         later.content->text_hash == earlier.content->text_hash;
+// Whether both asked the same question: of a tool, or of the same resource.
+bool IsSameQuestion(const Excerpt& later, const Excerpt& earlier) {
+  return later.access_class == earlier.access_class &&
+         later.query_hash == earlier.query_hash &&
+         (later.is_answer || later.access_class == AccessClass::kSearch);
+}
+
+// Whether the calls themselves say that the two have no line in common.
+bool AreApart(const Excerpt& later, const Excerpt& earlier) {
+  return later.access_class == AccessClass::kRead && later.is_single &&
+         earlier.access_class == AccessClass::kRead && earlier.is_single &&
+         later.lines.has_value() && earlier.lines.has_value() &&
+         (later.lines->last < earlier.lines->first ||
+          earlier.lines->last < later.lines->first);
+}
+
+// Whether `candidate` gave something to compare with.
+bool IsGiven(Candidate& candidate, LoadContent load) {
+  if (candidate.content == nullptr) load(candidate);
+  return candidate.content->kind == ContentKind::kGiven;
 }
 
 // What it is that `holder` holds most of `later`, or the other way.
@@ -61,21 +79,23 @@ std::int64_t Covered(const LineRange& lines, std::vector<LineRange> others) {
 // The candidate that holds most, if all that are not stale hold most of `later`
 // together.
 std::optional<std::size_t> HeldTogether(
-    const Excerpt& later, absl::Span<const Candidate> candidates) {
+    const Excerpt& later, absl::Span<Candidate> candidates, LoadContent load) {
   const std::optional<LineRange> lines = ShownLines(later);
   std::vector<const ContentLines*> contents;
   std::vector<LineRange> ranges;
   std::optional<std::size_t> best;
   std::int64_t best_weight = 0;
+  bool is_doubtful = false;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const Candidate& candidate = candidates[i];
-    if (candidate.is_stale || candidate.is_doubtful ||
-        candidate.content->kind != ContentKind::kGiven) {
+    Candidate& candidate = candidates[i];
+    if (candidate.is_stale ||
+        AreApart(later, candidate.excerpt) || !IsGiven(candidate, load)) {
       continue;
     }
     const std::optional<LineRange> range = ShownLines(candidate.excerpt);
     if (lines.has_value() && range.has_value()) ranges.push_back(*range);
     contents.push_back(candidate.content.get());
+    is_doubtful = is_doubtful || candidate.is_doubtful;
     const std::int64_t weight =
         ShareOf(*later.content, {candidate.content.get()}).weight;
     if (weight > best_weight) {
@@ -85,14 +105,18 @@ std::optional<std::size_t> HeldTogether(
   }
   if (contents.size() < 2 || !best.has_value()) return std::nullopt;
   const Share share = ShareOf(*later.content, contents);
-  if (!share.IsAtLeast(kTogetherPercent) ||
-      share.line_count < kTogetherLinesMin) {
+  if (share.line_count < kTogetherLinesMin) return std::nullopt;
+  if (!lines.has_value() || ranges.size() < contents.size()) {
+    if (share.IsAtLeast(is_doubtful ? kDoubtfulPercent : kTogetherPercent)) {
+      return best;
+    }
     return std::nullopt;
   }
-  const bool are_ranges_known =
-      lines.has_value() && ranges.size() == contents.size();
-  if (are_ranges_known &&
-      Covered(*lines, ranges) * 2 < lines->last - lines->first + 1) {
+  const std::int64_t covered =
+      100 * Covered(*lines, std::move(ranges)) / (lines->last - lines->first + 1);
+  if (covered < 50 ||
+      !share.IsAtLeast(is_doubtful ? covered * kDoubtfulPercent / 100
+                                   : kTogetherRangePercent)) {
     return std::nullopt;
   }
   return best;
@@ -100,20 +124,30 @@ std::optional<std::size_t> HeldTogether(
 
 }  // namespace
 
-Judgement Judge(const Excerpt& later, absl::Span<const Candidate> candidates) {
+Judgement Judge(const Excerpt& later, absl::Span<Candidate> candidates,
+                LoadContent load) {
   const bool is_tiny = IsTiny(*later.content);
   std::optional<std::size_t> inner;
   std::optional<std::size_t> written;
   std::optional<std::size_t> other;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const Candidate& candidate = candidates[i];
-    if (candidate.content->kind != ContentKind::kGiven) continue;
+    Candidate& candidate = candidates[i];
     if (is_tiny) {
-      if (!candidate.is_same || !IsSameAnswer(later, candidate.excerpt)) {
-        continue;
+      // How little it is does not matter if the same question was answered by
+      // the same words.
+      if (later.content->weight >= kAnswerBytesMin && candidate.is_same &&
+          IsSameQuestion(later, candidate.excerpt) &&
+          IsGiven(candidate, load) &&
+          later.content->text_hash == candidate.content->text_hash) {
+        return {.finding = FindingOf(later, candidate), .candidate = i};
       }
-      return {.finding = FindingOf(later, candidate), .candidate = i};
+      continue;
     }
+    if (AreApart(later, candidate.excerpt)) {
+      if (!other.has_value()) other = i;
+      continue;
+    }
+    if (!IsGiven(candidate, load)) continue;
     switch (Compare(later, candidate.excerpt)) {
       case Relation::kHolds:
         return {.finding = FindingOf(later, candidate), .candidate = i};
@@ -138,7 +172,7 @@ Judgement Judge(const Excerpt& later, absl::Span<const Candidate> candidates) {
   if (is_tiny) return {};
   const std::optional<std::size_t> together =
       later.access_class == AccessClass::kRead
-          ? HeldTogether(later, candidates)
+          ? HeldTogether(later, candidates, load)
           : std::nullopt;
   if (together.has_value()) {
     return {.finding = Finding::kHeld, .candidate = *together};

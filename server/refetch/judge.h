@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "server/refetch/compare.h"
 #include "server/refetch/lines.h"
@@ -18,7 +19,7 @@ namespace clerestory {
 struct Candidate {
   std::size_t observation = 0;
   Excerpt excerpt;
-  // Never null; what `excerpt` points to.
+  // What `excerpt` points to; null until it is wanted.
   std::shared_ptr<const ContentLines> content;
   // Whether what it shows was written since; or something may have been, and
   // perhaps not this.
@@ -42,11 +43,15 @@ struct Judgement {
   std::size_t candidate = 0;
 };
 
+// Sets the content of a candidate. Called only for those that are compared.
+using LoadContent = absl::FunctionRef<void(Candidate&)>;
+
 // What `later` asked for again, of `candidates`, the newest first. The newest
 // that holds most of it decides; then of all that are not stale the one that
 // holds most, if they hold most of it together; then the newest of which it
 // holds most.
-Judgement Judge(const Excerpt& later, absl::Span<const Candidate> candidates);
+Judgement Judge(const Excerpt& later, absl::Span<Candidate> candidates,
+                LoadContent load);
 
 }  // namespace clerestory
 

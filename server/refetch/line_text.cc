@@ -119,9 +119,12 @@ void TakePath(absl::string_view& line) {
   const std::size_t digits = DigitCount(rest);
   if (digits > 0 && digits <= kDigitsMax && digits < rest.size() &&
       rest[digits] == ':') {
-    rest = rest.substr(digits + 1);
+    line = rest.substr(digits + 1);
+    return;
   }
-  line = rest;
+  // Without a number it may be anything that has a colon, as a rule of a style
+  // sheet.
+  if (absl::StrContains(line.substr(0, end), '/')) line = rest;
 }
 
 // How long the time is that `text` begins with, as `0.32s` or `12 ms`; 0 if it
@@ -279,7 +282,7 @@ LineParts PartsOf(absl::string_view line) {
     line.remove_suffix(1);
   }
   parts.number = TakeNumber(line);
-  if (!parts.number.has_value()) TakePath(line);
+  TakePath(line);
   parts.text = absl::StripAsciiWhitespace(line);
   return parts;
 }

@@ -103,6 +103,13 @@ TEST(UnwrapTest, WhatIsNoWrapperStaysAsItIs) {
   }
 }
 
+TEST(UnwrapTest, ADocumentWithSuchAMemberStaysAsItIs) {
+  constexpr absl::string_view kText =
+      R"({"compilerOptions": {"strict": true, "target": "es2022"},)"
+      R"( "output": "dist", "include": ["src/one", "src/two"]})";
+  EXPECT_EQ(Unwrapped(kText), kText);
+}
+
 TEST(UnwrapTest, ALongLiteralIsCutBetweenEscapes) {
   std::string content = "\"";
   while (content.size() < 3 * kTextBytesMax / 2) content += "\\ud83d\\ude00";
@@ -124,6 +131,8 @@ TEST(LinesTest, PathsBeforeLinesAreNoPartOfThem) {
   EXPECT_TRUE(AreSameLines("src/a.cc:12:int main() {}", "int main() {}"));
   EXPECT_TRUE(AreSameLines("src/a-b.cc-12-int main() {}", "int main() {}"));
   EXPECT_TRUE(AreSameLines("src/a.cc:int main() {}", "int main() {}"));
+  EXPECT_FALSE(AreSameLines(".button:hover {", "hover {"));
+  EXPECT_TRUE(AreSameLines("web/a.css:12:.button:hover {", ".button:hover {"));
   EXPECT_FALSE(AreSameLines("case 12: return main;", "return main;"));
 }
 
@@ -203,6 +212,12 @@ TEST(ContentKindTest, WordsForNothingAndForFailures) {
        {"int main() {}", "The file /a.py has been updated. Error: is a word"}) {
     EXPECT_EQ(ContentKindOf(text), ContentKind::kGiven) << text;
   }
+}
+
+TEST(ContentKindTest, CodeWithSuchWordsIsContent) {
+  EXPECT_EQ(ContentKindOf("if (!found) {\n  return fail(\n      "
+                          "\"no such file or directory\",\n      path);\n}\n"),
+            ContentKind::kGiven);
 }
 
 TEST(ContentKindTest, ALongTextHasContent) {

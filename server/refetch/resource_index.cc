@@ -24,7 +24,7 @@ constexpr std::size_t kTwinsMax = 8;
 constexpr std::size_t kSamePartMax = 32;
 // The most folders above a resource that are looked at.
 constexpr int kDepthMax = 40;
-constexpr std::size_t kRelativeTreesMax = 16;
+constexpr std::size_t kRelativeTreesMax = 64;
 
 constexpr absl::string_view kBuiltParts[] = {
     "build",  "dist",     "out",     "target",   "bin",       "obj",
@@ -36,16 +36,14 @@ constexpr absl::string_view kBuiltEnds[] = {
     ".log", ".out", ".lock", ".min.js", ".map", ".pyc", ".o", ".snap",
 };
 
+// Of this machine or another.
 bool IsAbsolute(absl::string_view path) {
-  return absl::StartsWith(path, "/") || absl::StrContains(path, "://") ||
-         (path.size() > 2 && path[1] == ':');
+  return absl::StartsWith(path, "/") || absl::StrContains(path, ":/");
 }
 
-// Whether it can be a path at all, and not a URL or what a tool is asked.
+// Whether it is a file or folder, of this machine or another.
 bool IsPath(absl::string_view resource) {
-  const std::size_t colon = resource.find(':');
-  return colon == absl::string_view::npos || colon == 1 ||
-         resource.find('/') < colon;
+  return !IsAnswer(resource) && !absl::StrContains(resource, "://");
 }
 
 absl::string_view LastPart(absl::string_view path) {
@@ -66,6 +64,19 @@ bool EndsWithParts(absl::string_view path, absl::string_view relative) {
   return absl::ConsumeSuffix(&path, relative) && absl::EndsWith(path, "/");
 }
 
+// Whether `parts` stand in `path` one behind the other.
+bool HasParts(absl::string_view path, absl::string_view parts) {
+  for (std::size_t at = path.find(parts); at != absl::string_view::npos;
+       at = path.find(parts, at + 1)) {
+    const std::size_t end = at + parts.size();
+    if ((at == 0 || path[at - 1] == '/') &&
+        (end == path.size() || path[end] == '/')) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool MayBeSame(absl::string_view a, absl::string_view b) {
   return (!IsAbsolute(b) && EndsWithParts(a, b)) ||
          (!IsAbsolute(a) && EndsWithParts(b, a));
@@ -73,15 +84,19 @@ bool MayBeSame(absl::string_view a, absl::string_view b) {
 
 }  // namespace
 
+bool IsAnswer(absl::string_view resource) {
+  const std::size_t colon = resource.find(':');
+  return colon != absl::string_view::npos && colon > 1 &&
+         colon < resource.find('/') && colon + 1 < resource.size() &&
+         resource[colon + 1] != '/';
+}
+
 bool IsBuilt(absl::string_view path) {
   for (const absl::string_view end : kBuiltEnds) {
     if (absl::EndsWith(path, end)) return true;
   }
   for (const absl::string_view part : kBuiltParts) {
-    if (absl::StrContains(path, absl::StrCat("/", part, "/")) ||
-        absl::StartsWith(path, absl::StrCat(part, "/"))) {
-      return true;
-    }
+    if (HasParts(path, part)) return true;
   }
   return false;
 }
@@ -143,6 +158,7 @@ void ResourceIndex::AddWrite(absl::string_view resource, bool is_tree) {
       resource.empty() || (is_tree && (resource == "/" || resource == "."));
   if (is_all) {
     last_everything_ = time_;
+    last_unknown_ = time_;
     return;
   }
   Node& node = nodes_[NodeOf(resource)];
@@ -155,10 +171,9 @@ void ResourceIndex::AddWrite(absl::string_view resource, bool is_tree) {
     if (!IsAbsolute(resource)) {
       if (relative_trees_.size() >= kRelativeTreesMax) {
         relative_trees_.clear();
-        last_everything_ = time_;
-      } else {
-        relative_trees_[std::string(resource)] = time_;
+        last_unknown_ = time_;
       }
+      relative_trees_[std::string(resource)] = time_;
     }
   }
   absl::string_view above = Above(resource);
@@ -176,11 +191,15 @@ std::int64_t ResourceIndex::LastWrite(absl::string_view resource,
                                       const Node* node, bool is_tree) const {
   // Of a folder without a name that is known.
   if (resource.empty()) return last_write_;
-  std::int64_t last = last_everything_;
-  if (is_tree) {
+  // What no file holds is judged by what it holds now.
+  std::int64_t last = IsPath(resource) ? last_everything_ : 0;
+  if (is_tree && IsPath(resource)) {
     // A path that is relative to an unknown folder may be in it.
     last = std::max(last, IsAbsolute(resource) ? last_relative_write_
                                                : last_write_);
+    // Who asks for a folder when something may have been written wants to know
+    // what is in it now.
+    last = std::max(last, last_unknown_);
   }
   if (IsBuilt(resource)) last = std::max(last, last_run_);
   if (node != nullptr) {
@@ -198,10 +217,7 @@ std::int64_t ResourceIndex::LastWrite(absl::string_view resource,
     above = Above(above);
   }
   for (const auto& [tree, time] : relative_trees_) {
-    if (absl::StrContains(absl::StrCat("/", resource, "/"),
-                          absl::StrCat("/", tree, "/"))) {
-      last = std::max(last, time);
-    }
+    if (time > last && HasParts(resource, tree)) last = time;
   }
   return last;
 }

@@ -122,6 +122,10 @@ class ResourceIndex {
   std::int64_t forgotten_write_ = 0;
 };
 
+// Whether it is what a tool answers to its arguments, and no file, folder or
+// URL.
+bool IsAnswer(absl::string_view resource);
+
 // Whether programs make what is at `path`, rather than people: it lies in a
 // folder for builds or caches, or is a log.
 bool IsBuilt(absl::string_view path);

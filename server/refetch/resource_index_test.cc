@@ -129,6 +129,26 @@ TEST(ResourceIndexTest, AUrlHasNoFoldersAndNoSuffix) {
   EXPECT_FALSE(IsStale(index, "https://x.org/a/f"));
 }
 
+TEST(ResourceIndexTest, WhatIsNoFileIsOnlyDoubtfulAfterAWriteSomewhere) {
+  ResourceIndex index;
+  index.AddHolder("tool:get_order id=1", ReadOf(1));
+  index.AddWrite("", true);
+  const std::vector<FoundHolder> found =
+      index.Find("tool:get_order id=1", false);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_FALSE(found[0].is_stale);
+  EXPECT_TRUE(found[0].is_doubtful);
+}
+
+TEST(ResourceIndexTest, ARelativeFolderIsAnyOfThatName) {
+  ResourceIndex index;
+  index.AddHolder("/repo/src/deep/f", ReadOf(1));
+  index.AddWrite("rc/deep", true);
+  EXPECT_FALSE(IsStale(index, "/repo/src/deep/f"));
+  index.AddWrite("src/deep", true);
+  EXPECT_TRUE(IsStale(index, "/repo/src/deep/f"));
+}
+
 TEST(ResourceIndexTest, MemoryIsBoundedWhateverIsNoted) {
   ResourceIndex index;
   for (std::size_t i = 0; i < 5 * kResourcesMax; ++i) {

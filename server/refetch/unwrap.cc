@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -28,6 +31,16 @@ constexpr std::size_t kValuesMax = 20'000;
 constexpr absl::string_view kTextMembers[] = {
     "output", "stdout", "result", "content",     "text",
     "stderr", "aggregated_output"};
+
+// What stands beside them and says how it went.
+constexpr absl::string_view kCompanions[] = {
+    "_meta",       "annotations", "duration",   "duration_seconds",
+    "error",       "exitCode",    "exit_code",  "id",
+    "interrupted", "isError",     "isImage",    "is_error",
+    "metadata",    "meta",        "name",       "outcome",
+    "query",       "returncode",  "role",       "signal",
+    "status",      "success",     "tool",       "type",
+};
 
 std::string TextOf(const json::Value& value, int depth);
 std::string Opened(std::string text, int depth);
@@ -61,6 +74,11 @@ std::string ObjectText(const json::Value& object, int depth) {
   return text;
 }
 
+bool IsAnyOf(absl::string_view name, const auto& names) {
+  return std::find(std::begin(names), std::end(names), name) !=
+         std::end(names);
+}
+
 // Whether it is an object that wraps a text, or an array of such.
 bool IsWrapper(const json::Value& value) {
   if (value.is_array()) {
@@ -71,12 +89,21 @@ bool IsWrapper(const json::Value& value) {
                          return child.is_object() && IsWrapper(child);
                        });
   }
-  return value.is_object() &&
-         std::any_of(std::begin(kTextMembers), std::end(kTextMembers),
-                     [&value](absl::string_view name) {
-                       const json::Value member = value[name];
-                       return member.is_string() || IsWrapper(member);
-                     });
+  if (!value.is_object()) return false;
+  std::size_t text_size = 0;
+  bool is_known = true;
+  for (const json::Value& member : value.children()) {
+    const std::string key = member.key();
+    if (IsAnyOf(key, kTextMembers) &&
+        (member.is_string() || IsWrapper(member))) {
+      text_size += member.raw().size();
+    } else {
+      is_known = is_known &&
+                 (IsAnyOf(key, kTextMembers) || IsAnyOf(key, kCompanions));
+    }
+  }
+  // A document of its own may have such members, too.
+  return text_size > 0 && (is_known || 2 * text_size >= value.raw().size());
 }
 
 std::string TextOf(const json::Value& value, int depth) {
