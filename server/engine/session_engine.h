@@ -199,8 +199,9 @@ class SessionEngine {
 
   // Runs `work(session, records)` with the session of `key` loaded and locked.
   // What it did to the session it adds to `records`, and these are written
-  // before its result is returned. Then `learned`, unless it is null, becomes what its tools taught; to be
-  // learned from outside of the session's lock, since that writes to the store.
+  // before its result is returned. Then `learned`, unless it is null, becomes
+  // what its tools taught; to be learned from outside of the session's lock,
+  // since that writes to the store.
   template <typename Result, typename Work>
   Result WithSession(const SessionKey& key, Work work,
                      LearnedTools* learned = nullptr);
