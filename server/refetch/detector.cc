@@ -28,16 +28,13 @@ namespace {
 
 // The most earlier observations, and bytes of them, that one is compared with.
 constexpr std::size_t kCandidatesMax = 12;
+// At least so many of each resource, if a call shows several.
+constexpr std::size_t kCandidatesOfOneMin = 3;
 constexpr std::size_t kCandidateBytesMax = std::size_t{4} << 20;
 // The most runs that are remembered.
 constexpr std::size_t kRunsMax = 4'096;
 // A message that nothing was done is no longer than this, with what it quotes.
 constexpr std::size_t kMessageBytesMax = std::size_t{32} << 10;
-
-bool Shows(AccessClass access_class) {
-  return access_class == AccessClass::kRead ||
-         access_class == AccessClass::kSearch;
-}
 
 bool Writes(AccessClass access_class) {
   return access_class == AccessClass::kWrite ||
@@ -65,6 +62,17 @@ bool IsUndone(const SeenObservation& seen,
       });
 }
 
+Excerpt ExcerptOf(const Holder& holder, bool is_answer,
+                  const ContentLines* content) {
+  return {.access_class = holder.access_class,
+          .is_answer = is_answer,
+          .is_single = holder.is_single,
+          .is_alone = holder.is_alone,
+          .lines = holder.lines,
+          .query_hash = holder.query_hash,
+          .content = content};
+}
+
 RepeatKind KindOf(Finding finding, bool is_masked) {
   switch (finding) {
     case Finding::kNothing:
@@ -87,11 +95,8 @@ struct RepeatDetector::Noted {
   std::optional<std::size_t> run_before;
   // Of what shows something.
   bool shows = false;
-  AccessClass access_class = AccessClass::kRead;
   bool is_answer = false;
-  bool is_single = false;
-  std::optional<LineRange> lines;
-  std::uint64_t query_hash = 0;
+  Holder shown;
   std::vector<FoundHolder> found;
 };
 
@@ -112,9 +117,22 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
   directory_ = std::move(call.directory);
   const std::vector<Access>& accesses = call.accesses;
   const bool is_undone = IsUndone(seen, accesses);
-  const auto shown = std::count_if(
-      accesses.begin(), accesses.end(),
-      [](const Access& access) { return Shows(access.access_class); });
+  const auto count_of = [&accesses](AccessClass access_class) {
+    return std::count_if(accesses.begin(), accesses.end(),
+                         [access_class](const Access& access) {
+                           return access.access_class == access_class;
+                         });
+  };
+  const auto read_count = count_of(AccessClass::kRead);
+  const auto search_count = count_of(AccessClass::kSearch);
+  // What is read outweighs what is searched beside it.
+  const AccessClass main_class =
+      read_count > 0 ? AccessClass::kRead : AccessClass::kSearch;
+  const auto main_count = read_count > 0 ? read_count : search_count;
+  const std::size_t found_max = std::max(
+      kCandidatesMax / static_cast<std::size_t>(
+                           std::max<std::ptrdiff_t>(1, main_count)),
+      kCandidatesOfOneMin);
   for (const Access& access : accesses) {
     if (access.access_class == AccessClass::kRun) {
       if (!noted.is_run) {
@@ -141,29 +159,28 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
       }
       continue;
     }
-    const std::uint64_t query_hash =
-        access.query.empty() ? 0 : HashOfLine(access.query);
-    // What is read outweighs what is searched beside it.
-    if (!noted.shows || access.access_class == AccessClass::kRead) {
-      noted.access_class = access.access_class;
-      noted.query_hash = query_hash;
+    const bool is_main = access.access_class == main_class;
+    Holder holder = {.observation = index,
+                     .access_class = access.access_class,
+                     .is_tree = access.is_tree,
+                     .is_single = is_main && main_count == 1 &&
+                                  !access.resource.empty(),
+                     .is_alone = read_count + search_count == 1,
+                     .lines = access.lines};
+    if (!access.query.empty()) holder.query_hash = HashOfLine(access.query);
+    if (is_main) {
+      noted.shows = true;
       noted.is_answer = IsAnswer(access.resource);
-      noted.lines = access.lines;
+      noted.shown = holder;
+      std::vector<FoundHolder> found =
+          resources_.Find(access.resource, access.is_tree);
+      std::erase_if(found, [index](const FoundHolder& entry) {
+        return entry.holder.observation == index;
+      });
+      if (found.size() > found_max) found.resize(found_max);
+      noted.found.insert(noted.found.end(), found.begin(), found.end());
     }
-    noted.shows = true;
-    noted.is_single = shown == 1 && !access.resource.empty();
-    for (FoundHolder& found : resources_.Find(access.resource, access.is_tree)) {
-      if (found.holder.observation != index) {
-        noted.found.push_back(std::move(found));
-      }
-    }
-    resources_.AddHolder(access.resource,
-                         {.observation = index,
-                          .access_class = access.access_class,
-                          .is_tree = access.is_tree,
-                          .is_single = noted.is_single,
-                          .lines = access.lines,
-                          .query_hash = query_hash});
+    resources_.AddHolder(access.resource, holder);
   }
   return noted;
 }
@@ -191,12 +208,7 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
   const std::shared_ptr<const ContentLines> content =
       LinesAt(index, seen.content);
   if (content->kind != ContentKind::kGiven) return {};
-  const Excerpt later = {.access_class = noted.access_class,
-                         .is_answer = noted.is_answer,
-                         .is_single = noted.is_single,
-                         .lines = noted.lines,
-                         .query_hash = noted.query_hash,
-                         .content = content.get()};
+  const Excerpt later = ExcerptOf(noted.shown, noted.is_answer, content.get());
   std::vector<Candidate> candidates;
   for (const FoundHolder& entry : found) {
     const Holder& holder = entry.holder;
@@ -211,12 +223,7 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
     candidate.is_stale = entry.is_stale;
     candidate.is_doubtful = entry.is_doubtful;
     candidate.is_same = entry.is_same;
-    candidate.excerpt = {.access_class = holder.access_class,
-                         .is_answer = noted.is_answer,
-                         .is_single = holder.is_single,
-                         .lines = holder.lines,
-                         .query_hash = holder.query_hash,
-                         .content = nullptr};
+    candidate.excerpt = ExcerptOf(holder, noted.is_answer, nullptr);
   }
   std::size_t bytes = 0;
   const auto load = [&](Candidate& candidate) {

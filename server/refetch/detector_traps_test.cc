@@ -190,6 +190,46 @@ TEST(DetectorTrapTest, WhatTheClientRemovedIsNotInTheHistoryToBeJudgedBy) {
             RepeatKind::kNone);
 }
 
+TEST(DetectorTrapTest, WhatIsListedBesideAReadIsNotWhatIsRepeated) {
+  const std::string listing =
+      "total 3\n-rw-r--r-- 1 u g 101 Jan 1 10:00 entry_one.txt\n"
+      "-rw-r--r-- 1 u g 102 Jan 1 10:00 entry_two.txt\n"
+      "-rw-r--r-- 1 u g 103 Jan 1 10:00 entry_three.txt\n"
+      "-rw-r--r-- 1 u g 104 Jan 1 10:00 entry_four.txt\n";
+  SeenHistory history;
+  history.Shell("sed -n 1,40p /f; ls -la /x",
+                FileLines("f", 1, 40) + listing);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(history
+                  .Shell(absl::StrCat("sed -n 1,5p /g", i, "; ls -la /x"),
+                         FileLines(absl::StrCat("g", i), 1, 5) + listing)
+                  .kind,
+              RepeatKind::kNone);
+  }
+  EXPECT_EQ(history.Shell("sed -n 10,30p /f; ls -la /x",
+                          FileLines("f", 10, 30) + listing),
+            (Repeat{.kind = RepeatKind::kRefetch, .earlier = 0}));
+  EXPECT_EQ(history
+                .Shell("sed -n 200,230p /f; ls -la /x",
+                       FileLines("f", 200, 230) + listing)
+                .kind,
+            RepeatKind::kPaging);
+}
+
+TEST(DetectorTrapTest, SeveralFilesInOneCallAreLookedForEach) {
+  SeenHistory history;
+  history.Shell("cat /a", FileLines("a", 1, 30));
+  history.Shell("cat /b", FileLines("b", 1, 30));
+  for (int i = 0; i < 20; ++i) {
+    history.Shell("sed -n 100,110p /b", FileLines("b", 100, 110));
+  }
+  EXPECT_EQ(history
+                .Shell("cat /a /b",
+                       FileLines("a", 1, 30) + FileLines("b", 1, 30))
+                .kind,
+            RepeatKind::kRefetch);
+}
+
 TEST(DetectorTrapTest, DescriptionsTimeoutsAndTailsDoNotMatter) {
   SeenHistory history;
   const std::string text = FileLines("f", 1, 40);

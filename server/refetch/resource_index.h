@@ -31,8 +31,10 @@ struct Holder {
   std::int64_t time = 0;
   AccessClass access_class = AccessClass::kRead;
   bool is_tree = false;
-  // Whether the observation shows nothing else.
+  // Whether the observation shows no other resource in this way, and whether it
+  // shows nothing else at all.
   bool is_single = false;
+  bool is_alone = false;
   std::optional<LineRange> lines;
   // Of the query; 0 if there is none.
   std::uint64_t query_hash = 0;
