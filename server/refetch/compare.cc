@@ -91,8 +91,7 @@ std::optional<LineRange> ShownLines(const Excerpt& excerpt) {
   LineRange lines = *excerpt.lines;
   // The call may ask for more than there is.
   if (content.text_line_count > 0 && lines.first >= 1) {
-    lines.last = std::min(lines.last,
-                          lines.first + content.all_line_count - 1);
+    lines.last = std::min(lines.last, lines.first + content.all_line_count - 1);
   }
   if (lines.last < lines.first) return std::nullopt;
   return lines;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/refetch/compare.h"
@@ -45,21 +46,20 @@ bool Writes(AccessClass access_class) {
 // failed before it began. What writes beside other things may have come to it.
 bool IsUndone(const SeenObservation& seen,
               const std::vector<Access>& accesses) {
-  const bool has_write =
-      std::any_of(accesses.begin(), accesses.end(), [](const Access& access) {
-        return Writes(access.access_class);
-      });
+  const bool has_write = std::any_of(
+      accesses.begin(), accesses.end(),
+      [](const Access& access) { return Writes(access.access_class); });
   if (!has_write) return false;
   const ContentKind kind = seen.content.size() > kMessageBytesMax
                                ? ContentKind::kGiven
                                : ContentKindOf(UnwrappedText(seen.content));
   if (kind == ContentKind::kRefused) return true;
   if (!seen.is_error && kind != ContentKind::kFailed) return false;
-  return std::all_of(
-      accesses.begin(), accesses.end(), [](const Access& access) {
-        return access.access_class == AccessClass::kWrite &&
-               !access.resource.empty() && !access.is_tree;
-      });
+  return std::all_of(accesses.begin(), accesses.end(),
+                     [](const Access& access) {
+                       return access.access_class == AccessClass::kWrite &&
+                              !access.resource.empty() && !access.is_tree;
+                     });
 }
 
 Excerpt ExcerptOf(const Holder& holder, bool is_answer,
@@ -113,8 +113,9 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
                                            const SeenObservation& seen,
                                            const ToolAccess& rule) {
   Noted noted;
-  CallAccesses call = AccessesOf(seen.tool, seen.arguments, directory_, rule);
-  directory_ = std::move(call.directory);
+  // Where a command runs is only known if the call says so: some agents keep
+  // the folder of the call before, and some begin each in the same one.
+  const CallAccesses call = AccessesOf(seen.tool, seen.arguments, "", rule);
   const std::vector<Access>& accesses = call.accesses;
   const bool is_undone = IsUndone(seen, accesses);
   const auto count_of = [&accesses](AccessClass access_class) {
@@ -130,8 +131,8 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
       read_count > 0 ? AccessClass::kRead : AccessClass::kSearch;
   const auto main_count = read_count > 0 ? read_count : search_count;
   const std::size_t found_max = std::max(
-      kCandidatesMax / static_cast<std::size_t>(
-                           std::max<std::ptrdiff_t>(1, main_count)),
+      kCandidatesMax /
+          static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, main_count)),
       kCandidatesOfOneMin);
   for (const Access& access : accesses) {
     if (access.access_class == AccessClass::kRun) {
@@ -150,9 +151,10 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
       if (is_undone) continue;
       if (access.access_class == AccessClass::kUnknown) {
         resources_.AddUnknownWrite();
-      } else if (access.resource.empty() && !directory_.empty()) {
+      } else if (access.resource.empty() &&
+                 absl::StartsWith(call.directory, "/")) {
         // As git writes: what is in its folder, and perhaps beside it.
-        resources_.AddWrite(directory_, /*is_tree=*/true);
+        resources_.AddWrite(call.directory, /*is_tree=*/true);
         resources_.AddUnknownWrite();
       } else {
         resources_.AddWrite(access.resource, access.is_tree);
@@ -160,13 +162,13 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
       continue;
     }
     const bool is_main = access.access_class == main_class;
-    Holder holder = {.observation = index,
-                     .access_class = access.access_class,
-                     .is_tree = access.is_tree,
-                     .is_single = is_main && main_count == 1 &&
-                                  !access.resource.empty(),
-                     .is_alone = read_count + search_count == 1,
-                     .lines = access.lines};
+    Holder holder = {
+        .observation = index,
+        .access_class = access.access_class,
+        .is_tree = access.is_tree,
+        .is_single = is_main && main_count == 1 && !access.resource.empty(),
+        .is_alone = read_count + search_count == 1,
+        .lines = access.lines};
     if (!access.query.empty()) holder.query_hash = HashOfLine(access.query);
     if (is_main) {
       noted.shows = true;
@@ -255,8 +257,7 @@ Repeat RepeatDetector::Look(std::size_t index, At at, IsMasked is_masked,
 }
 
 std::int64_t RepeatDetector::memory_bytes() const {
-  return static_cast<std::int64_t>(sizeof(*this) + directory_.capacity() +
-                                   runs_.capacity() * 24) +
+  return static_cast<std::int64_t>(sizeof(*this) + runs_.capacity() * 24) +
          resources_.memory_bytes() + lines_.memory_bytes();
 }
 

@@ -78,7 +78,7 @@ class ResourceIndex {
   // Returns the observations that show `resource`, those of paths that may be
   // the same, and searches of the folders it is in, newest first: at most
   // kHoldersMax, each once.
-  std::vector<FoundHolder> Find(absl::string_view resource, bool is_tree) const;
+  std::vector<FoundHolder> Find(absl::string_view resource, bool is_tree);
 
   std::int64_t memory_bytes() const;
 
@@ -100,10 +100,8 @@ class ResourceIndex {
   // Links the new node at `index` with those that may be the same.
   void LinkTwins(std::uint32_t index);
   const Node* FindNode(absl::string_view resource) const;
-  // When `resource`, whose node is `node` if it has one, was last written, or
-  // may have been.
-  std::int64_t LastWrite(absl::string_view resource, const Node* node,
-                         bool is_tree) const;
+  // When the resource of `node` was last written, or may have been.
+  std::int64_t LastWrite(const Node& node, bool is_tree) const;
   void AppendHolders(const Node& node, std::int64_t last_write, bool is_same,
                      std::vector<FoundHolder>& found) const;
   void ForgetOldest();
