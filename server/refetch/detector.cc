@@ -73,6 +73,37 @@ Excerpt ExcerptOf(const Holder& holder, bool is_answer,
           .content = content};
 }
 
+// The observations of `found` that can hold most of one of `size` bytes, the
+// newest first, each once.
+std::vector<Candidate> CandidatesOf(std::vector<FoundHolder> found,
+                                    bool is_answer, std::size_t size,
+                                    RepeatDetector::At at) {
+  std::sort(found.begin(), found.end(),
+            [](const FoundHolder& a, const FoundHolder& b) {
+              return a.holder.time > b.holder.time;
+            });
+  std::vector<Candidate> candidates;
+  for (const FoundHolder& entry : found) {
+    const std::size_t observation = entry.holder.observation;
+    if (candidates.size() >= kCandidatesMax) break;
+    if (!candidates.empty() && candidates.back().observation == observation) {
+      continue;
+    }
+    const SeenObservation earlier = at(observation);
+    if (earlier.is_error) continue;
+    // What little a search of a folder shows of a file that is read then is no
+    // reason to look at both.
+    if (!entry.is_same && 3 * earlier.content.size() < size) continue;
+    Candidate& candidate = candidates.emplace_back();
+    candidate.observation = observation;
+    candidate.is_stale = entry.is_stale;
+    candidate.is_doubtful = entry.is_doubtful;
+    candidate.is_same = entry.is_same;
+    candidate.excerpt = ExcerptOf(entry.holder, is_answer, nullptr);
+  }
+  return candidates;
+}
+
 RepeatKind KindOf(Finding finding, bool is_masked) {
   switch (finding) {
     case Finding::kNothing:
@@ -202,31 +233,13 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
     return {.kind = RepeatKind::kPoll, .earlier = *noted.run_before};
   }
   if (!noted.shows || noted.found.empty() || seen.is_error) return {};
-  std::vector<FoundHolder> found = noted.found;
-  std::sort(found.begin(), found.end(),
-            [](const FoundHolder& a, const FoundHolder& b) {
-              return a.holder.time > b.holder.time;
-            });
+  std::vector<Candidate> candidates =
+      CandidatesOf(noted.found, noted.is_answer, seen.content.size(), at);
+  if (candidates.empty()) return {};
   const std::shared_ptr<const ContentLines> content =
       LinesAt(index, seen.content);
   if (content->kind != ContentKind::kGiven) return {};
   const Excerpt later = ExcerptOf(noted.shown, noted.is_answer, content.get());
-  std::vector<Candidate> candidates;
-  for (const FoundHolder& entry : found) {
-    const Holder& holder = entry.holder;
-    if (candidates.size() >= kCandidatesMax) break;
-    if (!candidates.empty() &&
-        candidates.back().observation == holder.observation) {
-      continue;
-    }
-    if (at(holder.observation).is_error) continue;
-    Candidate& candidate = candidates.emplace_back();
-    candidate.observation = holder.observation;
-    candidate.is_stale = entry.is_stale;
-    candidate.is_doubtful = entry.is_doubtful;
-    candidate.is_same = entry.is_same;
-    candidate.excerpt = ExcerptOf(holder, noted.is_answer, nullptr);
-  }
   std::size_t bytes = 0;
   const auto load = [&](Candidate& candidate) {
     // What is too much to compare with counts as nothing.
