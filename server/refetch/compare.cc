@@ -27,6 +27,8 @@ constexpr std::int64_t kIsHeldPercent = 51;
 constexpr std::int64_t kLocatedPercent = 25;
 // Of two questions, if the answers are this much the same.
 constexpr std::int64_t kOtherQueryPercent = 80;
+// Where what else is shown stands among the lines.
+constexpr std::int64_t kBesidePercent = 25;
 // As good as all of it, but for how a tool prints it.
 constexpr std::int64_t kAllPercent = 95;
 // The same, of bytes where lines were counted.
@@ -67,8 +69,9 @@ Relation CompareRanges(const Excerpt& later, const LineRange& later_lines,
       std::min(CountOf(later_lines), CountOf(earlier_lines));
   const Share share = ShareOf(*part.content, {whole.content});
   if (share.weight_of == 0) return relation;
-  const std::int64_t percent =
+  std::int64_t percent =
       common == count ? kAllPercent : kContentPercent * common / count;
+  if (!part.is_alone) percent = kBesidePercent * common / count;
   return share.IsAtLeast(percent) ? relation : Relation::kChanged;
 }
 
@@ -77,7 +80,7 @@ Relation CompareRanges(const Excerpt& later, const LineRange& later_lines,
 std::optional<LineRange> ShownLines(const Excerpt& excerpt) {
   const ContentLines& content = *excerpt.content;
   if (!excerpt.is_single) return std::nullopt;
-  if (content.numbers.has_value()) {
+  if (excerpt.is_alone && content.numbers.has_value()) {
     if (content.has_gaps) return std::nullopt;
     return content.numbers;
   }
@@ -88,8 +91,7 @@ std::optional<LineRange> ShownLines(const Excerpt& excerpt) {
   LineRange lines = *excerpt.lines;
   // The call may ask for more than there is.
   if (content.text_line_count > 0 && lines.first >= 1) {
-    lines.last = std::min(lines.last,
-                          lines.first + content.all_line_count - 1);
+    lines.last = std::min(lines.last, lines.first + content.all_line_count - 1);
   }
   if (lines.last < lines.first) return std::nullopt;
   return lines;

@@ -17,8 +17,10 @@ struct Excerpt {
   AccessClass access_class = AccessClass::kRead;
   // Whether it is what a tool answers, and no file or folder.
   bool is_answer = false;
-  // Whether it is of one resource alone: then numbers of lines are those of it.
+  // Whether it is of one resource: then ranges are those of it. And whether
+  // the observation shows nothing else: then numbers before lines are, too.
   bool is_single = false;
+  bool is_alone = false;
   // As the call asked for, where it says so.
   std::optional<LineRange> lines;
   std::uint64_t query_hash = 0;

@@ -20,8 +20,8 @@ constexpr std::size_t kHeadSize = 300;
 constexpr std::ptrdiff_t kMessageBreaksMax = 3;
 
 constexpr absl::string_view kDone[] = {
-    "has been updated", "has been edited",      "successfully",
-    "file created",     "applied edit",         "success. updated",
+    "has been updated", "has been edited",        "successfully",
+    "file created",     "applied edit",           "success. updated",
     "text replaced",    "result of running `cat",
 };
 
@@ -79,19 +79,38 @@ constexpr absl::string_view kFailures[] = {
 };
 
 constexpr absl::string_view kFailureStarts[] = {
-    "error:", "error ", "failed to ", "exception:", "fatal:",
-    "<tool_use_error>", "failed in sandbox", "no replacement was performed",
+    "error:",
+    "error ",
+    "failed to ",
+    "exception:",
+    "fatal:",
+    "<tool_use_error>",
+    "failed in sandbox",
+    "no replacement was performed",
 };
 
 constexpr absl::string_view kEmptyStarts[] = {
-    "no matches",          "no files",        "no results",
-    "no output",           "(no output",      "(no content",
-    "(empty",              "no matching",     "no lines",
-    "found 0 ",            "0 matches",       "tool ran without output",
-    "<system>tool ran",    "no such entries", "no entries",
+    "no matches",
+    "no files",
+    "no results",
+    "no output",
+    "(no output",
+    "(no content",
+    "(empty",
+    "no matching",
+    "no lines",
+    "found 0 ",
+    "0 matches",
+    "tool ran without output",
+    "<system>tool ran",
+    "no such entries",
+    "no entries",
     "your command ran successfully and did not produce any output",
-    "[no output",          "<no output",      "no todos",
-    "(no matches",         "(none)",
+    "[no output",
+    "<no output",
+    "no todos",
+    "(no matches",
+    "(none)",
 };
 
 bool HasAny(absl::string_view text, const auto& words) {

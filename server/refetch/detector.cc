@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/refetch/compare.h"
@@ -28,16 +29,13 @@ namespace {
 
 // The most earlier observations, and bytes of them, that one is compared with.
 constexpr std::size_t kCandidatesMax = 12;
+// At least so many of each resource, if a call shows several.
+constexpr std::size_t kCandidatesOfOneMin = 3;
 constexpr std::size_t kCandidateBytesMax = std::size_t{4} << 20;
 // The most runs that are remembered.
 constexpr std::size_t kRunsMax = 4'096;
 // A message that nothing was done is no longer than this, with what it quotes.
 constexpr std::size_t kMessageBytesMax = std::size_t{32} << 10;
-
-bool Shows(AccessClass access_class) {
-  return access_class == AccessClass::kRead ||
-         access_class == AccessClass::kSearch;
-}
 
 bool Writes(AccessClass access_class) {
   return access_class == AccessClass::kWrite ||
@@ -48,21 +46,62 @@ bool Writes(AccessClass access_class) {
 // failed before it began. What writes beside other things may have come to it.
 bool IsUndone(const SeenObservation& seen,
               const std::vector<Access>& accesses) {
-  const bool has_write =
-      std::any_of(accesses.begin(), accesses.end(), [](const Access& access) {
-        return Writes(access.access_class);
-      });
+  const bool has_write = std::any_of(
+      accesses.begin(), accesses.end(),
+      [](const Access& access) { return Writes(access.access_class); });
   if (!has_write) return false;
   const ContentKind kind = seen.content.size() > kMessageBytesMax
                                ? ContentKind::kGiven
                                : ContentKindOf(UnwrappedText(seen.content));
   if (kind == ContentKind::kRefused) return true;
   if (!seen.is_error && kind != ContentKind::kFailed) return false;
-  return std::all_of(
-      accesses.begin(), accesses.end(), [](const Access& access) {
-        return access.access_class == AccessClass::kWrite &&
-               !access.resource.empty() && !access.is_tree;
-      });
+  return std::all_of(accesses.begin(), accesses.end(),
+                     [](const Access& access) {
+                       return access.access_class == AccessClass::kWrite &&
+                              !access.resource.empty() && !access.is_tree;
+                     });
+}
+
+Excerpt ExcerptOf(const Holder& holder, bool is_answer,
+                  const ContentLines* content) {
+  return {.access_class = holder.access_class,
+          .is_answer = is_answer,
+          .is_single = holder.is_single,
+          .is_alone = holder.is_alone,
+          .lines = holder.lines,
+          .query_hash = holder.query_hash,
+          .content = content};
+}
+
+// The observations of `found` that can hold most of one of `size` bytes, the
+// newest first, each once.
+std::vector<Candidate> CandidatesOf(std::vector<FoundHolder> found,
+                                    bool is_answer, std::size_t size,
+                                    RepeatDetector::At at) {
+  std::sort(found.begin(), found.end(),
+            [](const FoundHolder& a, const FoundHolder& b) {
+              return a.holder.time > b.holder.time;
+            });
+  std::vector<Candidate> candidates;
+  for (const FoundHolder& entry : found) {
+    const std::size_t observation = entry.holder.observation;
+    if (candidates.size() >= kCandidatesMax) break;
+    if (!candidates.empty() && candidates.back().observation == observation) {
+      continue;
+    }
+    const SeenObservation earlier = at(observation);
+    if (earlier.is_error) continue;
+    // What little a search of a folder shows of a file that is read then is no
+    // reason to look at both.
+    if (!entry.is_same && 3 * earlier.content.size() < size) continue;
+    Candidate& candidate = candidates.emplace_back();
+    candidate.observation = observation;
+    candidate.is_stale = entry.is_stale;
+    candidate.is_doubtful = entry.is_doubtful;
+    candidate.is_same = entry.is_same;
+    candidate.excerpt = ExcerptOf(entry.holder, is_answer, nullptr);
+  }
+  return candidates;
 }
 
 RepeatKind KindOf(Finding finding, bool is_masked) {
@@ -87,11 +126,8 @@ struct RepeatDetector::Noted {
   std::optional<std::size_t> run_before;
   // Of what shows something.
   bool shows = false;
-  AccessClass access_class = AccessClass::kRead;
   bool is_answer = false;
-  bool is_single = false;
-  std::optional<LineRange> lines;
-  std::uint64_t query_hash = 0;
+  Holder shown;
   std::vector<FoundHolder> found;
 };
 
@@ -108,13 +144,27 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
                                            const SeenObservation& seen,
                                            const ToolAccess& rule) {
   Noted noted;
-  CallAccesses call = AccessesOf(seen.tool, seen.arguments, directory_, rule);
-  directory_ = std::move(call.directory);
+  // Where a command runs is only known if the call says so: some agents keep
+  // the folder of the call before, and some begin each in the same one.
+  const CallAccesses call = AccessesOf(seen.tool, seen.arguments, "", rule);
   const std::vector<Access>& accesses = call.accesses;
   const bool is_undone = IsUndone(seen, accesses);
-  const auto shown = std::count_if(
-      accesses.begin(), accesses.end(),
-      [](const Access& access) { return Shows(access.access_class); });
+  const auto count_of = [&accesses](AccessClass access_class) {
+    return std::count_if(accesses.begin(), accesses.end(),
+                         [access_class](const Access& access) {
+                           return access.access_class == access_class;
+                         });
+  };
+  const auto read_count = count_of(AccessClass::kRead);
+  const auto search_count = count_of(AccessClass::kSearch);
+  // What is read outweighs what is searched beside it.
+  const AccessClass main_class =
+      read_count > 0 ? AccessClass::kRead : AccessClass::kSearch;
+  const auto main_count = read_count > 0 ? read_count : search_count;
+  const std::size_t found_max = std::max(
+      kCandidatesMax /
+          static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, main_count)),
+      kCandidatesOfOneMin);
   for (const Access& access : accesses) {
     if (access.access_class == AccessClass::kRun) {
       if (!noted.is_run) {
@@ -132,38 +182,38 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
       if (is_undone) continue;
       if (access.access_class == AccessClass::kUnknown) {
         resources_.AddUnknownWrite();
-      } else if (access.resource.empty() && !directory_.empty()) {
+      } else if (access.resource.empty() &&
+                 absl::StartsWith(call.directory, "/")) {
         // As git writes: what is in its folder, and perhaps beside it.
-        resources_.AddWrite(directory_, /*is_tree=*/true);
+        resources_.AddWrite(call.directory, /*is_tree=*/true);
         resources_.AddUnknownWrite();
       } else {
         resources_.AddWrite(access.resource, access.is_tree);
       }
       continue;
     }
-    const std::uint64_t query_hash =
-        access.query.empty() ? 0 : HashOfLine(access.query);
-    // What is read outweighs what is searched beside it.
-    if (!noted.shows || access.access_class == AccessClass::kRead) {
-      noted.access_class = access.access_class;
-      noted.query_hash = query_hash;
+    const bool is_main = access.access_class == main_class;
+    Holder holder = {
+        .observation = index,
+        .access_class = access.access_class,
+        .is_tree = access.is_tree,
+        .is_single = is_main && main_count == 1 && !access.resource.empty(),
+        .is_alone = read_count + search_count == 1,
+        .lines = access.lines};
+    if (!access.query.empty()) holder.query_hash = HashOfLine(access.query);
+    if (is_main) {
+      noted.shows = true;
       noted.is_answer = IsAnswer(access.resource);
-      noted.lines = access.lines;
+      noted.shown = holder;
+      std::vector<FoundHolder> found =
+          resources_.Find(access.resource, access.is_tree);
+      std::erase_if(found, [index](const FoundHolder& entry) {
+        return entry.holder.observation == index;
+      });
+      if (found.size() > found_max) found.resize(found_max);
+      noted.found.insert(noted.found.end(), found.begin(), found.end());
     }
-    noted.shows = true;
-    noted.is_single = shown == 1 && !access.resource.empty();
-    for (FoundHolder& found : resources_.Find(access.resource, access.is_tree)) {
-      if (found.holder.observation != index) {
-        noted.found.push_back(std::move(found));
-      }
-    }
-    resources_.AddHolder(access.resource,
-                         {.observation = index,
-                          .access_class = access.access_class,
-                          .is_tree = access.is_tree,
-                          .is_single = noted.is_single,
-                          .lines = access.lines,
-                          .query_hash = query_hash});
+    resources_.AddHolder(access.resource, holder);
   }
   return noted;
 }
@@ -183,41 +233,13 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
     return {.kind = RepeatKind::kPoll, .earlier = *noted.run_before};
   }
   if (!noted.shows || noted.found.empty() || seen.is_error) return {};
-  std::vector<FoundHolder> found = noted.found;
-  std::sort(found.begin(), found.end(),
-            [](const FoundHolder& a, const FoundHolder& b) {
-              return a.holder.time > b.holder.time;
-            });
+  std::vector<Candidate> candidates =
+      CandidatesOf(noted.found, noted.is_answer, seen.content.size(), at);
+  if (candidates.empty()) return {};
   const std::shared_ptr<const ContentLines> content =
       LinesAt(index, seen.content);
   if (content->kind != ContentKind::kGiven) return {};
-  const Excerpt later = {.access_class = noted.access_class,
-                         .is_answer = noted.is_answer,
-                         .is_single = noted.is_single,
-                         .lines = noted.lines,
-                         .query_hash = noted.query_hash,
-                         .content = content.get()};
-  std::vector<Candidate> candidates;
-  for (const FoundHolder& entry : found) {
-    const Holder& holder = entry.holder;
-    if (candidates.size() >= kCandidatesMax) break;
-    if (!candidates.empty() &&
-        candidates.back().observation == holder.observation) {
-      continue;
-    }
-    if (at(holder.observation).is_error) continue;
-    Candidate& candidate = candidates.emplace_back();
-    candidate.observation = holder.observation;
-    candidate.is_stale = entry.is_stale;
-    candidate.is_doubtful = entry.is_doubtful;
-    candidate.is_same = entry.is_same;
-    candidate.excerpt = {.access_class = holder.access_class,
-                         .is_answer = noted.is_answer,
-                         .is_single = holder.is_single,
-                         .lines = holder.lines,
-                         .query_hash = holder.query_hash,
-                         .content = nullptr};
-  }
+  const Excerpt later = ExcerptOf(noted.shown, noted.is_answer, content.get());
   std::size_t bytes = 0;
   const auto load = [&](Candidate& candidate) {
     // What is too much to compare with counts as nothing.
@@ -248,8 +270,7 @@ Repeat RepeatDetector::Look(std::size_t index, At at, IsMasked is_masked,
 }
 
 std::int64_t RepeatDetector::memory_bytes() const {
-  return static_cast<std::int64_t>(sizeof(*this) + directory_.capacity() +
-                                   runs_.capacity() * 24) +
+  return static_cast<std::int64_t>(sizeof(*this) + runs_.capacity() * 24) +
          resources_.memory_bytes() + lines_.memory_bytes();
 }
 

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
@@ -82,8 +81,6 @@ class RepeatDetector {
   std::optional<std::size_t> NoteRun(std::uint64_t key, std::size_t index);
 
   std::size_t next_ = 0;
-  // Where commands run, as far as it is known.
-  std::string directory_;
   ResourceIndex resources_;
   LineCache lines_;
   // By what was run, the last observation of it.

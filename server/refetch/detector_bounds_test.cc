@@ -46,12 +46,12 @@ TEST(DetectorBoundsTest, CatchingUpGivesTheSameAsLookingAtEach) {
   const Repeat late = detector.Look(
       2,
       [&](std::size_t i) {
-        return i == 1 ? SeenObservation{.tool = "Edit",
-                                        .arguments = edit,
-                                        .content = "\"has been updated\""}
-                      : SeenObservation{.tool = "Read",
-                                        .arguments = read,
-                                        .content = content};
+        return i == 1
+                   ? SeenObservation{.tool = "Edit",
+                                     .arguments = edit,
+                                     .content = "\"has been updated\""}
+                   : SeenObservation{
+                         .tool = "Read", .arguments = read, .content = content};
       },
       [](std::size_t) { return true; },
       [](absl::string_view) { return ToolAccess(); });

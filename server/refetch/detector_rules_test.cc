@@ -82,8 +82,12 @@ TEST(DetectorTest, TheSameQuestionWithTheSameSmallAnswerIsARefetch) {
   SeenHistory history;
   constexpr absl::string_view kCall =
       R"({"pattern": "cleanup", "path": "/src/f", "output_mode": "content"})";
-  history.Add("Grep", kCall, "318:    cleanup_everything(context, branch, worktree_path, dry_run)");
-  EXPECT_EQ(history.Add("Grep", kCall, "318:    cleanup_everything(context, branch, worktree_path, dry_run)"),
+  history.Add(
+      "Grep", kCall,
+      "318:    cleanup_everything(context, branch, worktree_path, dry_run)");
+  EXPECT_EQ(history.Add("Grep", kCall,
+                        "318:    cleanup_everything(context, branch, "
+                        "worktree_path, dry_run)"),
             RefetchOf(0));
 }
 
@@ -136,8 +140,7 @@ TEST(DetectorTest, WhatSeveralHoldTogetherIsARefetch) {
 }
 
 TEST(DetectorTest, TheFormOfNumbersDoesNotMatter) {
-  for (const absl::string_view mark :
-       {"\t", "\xE2\x86\x92", ":", "-", " | "}) {
+  for (const absl::string_view mark : {"\t", "\xE2\x86\x92", ":", "-", " | "}) {
     SeenHistory history;
     history.Shell("cat /f", FileLines("f", 1, 60));
     EXPECT_EQ(history.Read("/f", NumberedLines("f", 1, 60, mark)), RefetchOf(0))
@@ -221,9 +224,9 @@ TEST(DetectorTest, AQuestionAboutWhatWasReadIsAnotherNeed) {
   for (int i = 3; i < 300; i += 30) {
     absl::StrAppend(&hits, NumberedLines("f", i, i, ":"));
   }
-  EXPECT_EQ(history.Add("Grep", R"({"pattern": "x", "path": "/src/f.cc"})",
-                        hits),
-            kNothing);
+  EXPECT_EQ(
+      history.Add("Grep", R"({"pattern": "x", "path": "/src/f.cc"})", hits),
+      kNothing);
 }
 
 TEST(DetectorTest, AnotherPatternIsAnotherQuestion) {
@@ -231,11 +234,11 @@ TEST(DetectorTest, AnotherPatternIsAnotherQuestion) {
   history.Add("Grep", R"({"pattern": "x", "path": "/src"})",
               "src/a.cc:11:value_one = 1\nsrc/b.cc:12:value_two = 2\n"
               "src/c.cc:13:value_three = 3\nsrc/d.cc:14:value_four = 4\n");
-  EXPECT_EQ(history.Add(
-                "Grep", R"({"pattern": "y", "path": "/src"})",
-                "src/a.cc:21:other_one = 1\nsrc/b.cc:12:value_two = 2\n"
-                "src/c.cc:23:other_three = 3\nsrc/d.cc:24:other_four = 4\n"),
-            kNothing);
+  EXPECT_EQ(
+      history.Add("Grep", R"({"pattern": "y", "path": "/src"})",
+                  "src/a.cc:21:other_one = 1\nsrc/b.cc:12:value_two = 2\n"
+                  "src/c.cc:23:other_three = 3\nsrc/d.cc:24:other_four = 4\n"),
+      kNothing);
 }
 
 }  // namespace

@@ -49,11 +49,11 @@ TEST(DetectorTrapTest, ALineReadSoThatAnEditIsAcceptedIsNoRefetch) {
 TEST(DetectorTrapTest, RemindersAndTagsAreNotWhatIsRepeated) {
   SeenHistory history;
   history.Read("/f", absl::StrCat(NumberedLines("f", 1, 6), kReminder), 1, 6);
-  EXPECT_EQ(
-      history
-          .Read("/f", absl::StrCat(NumberedLines("f", 90, 95), kReminder), 90, 6)
-          .kind,
-      RepeatKind::kPaging);
+  EXPECT_EQ(history
+                .Read("/f", absl::StrCat(NumberedLines("f", 90, 95), kReminder),
+                      90, 6)
+                .kind,
+            RepeatKind::kPaging);
   SeenHistory tags;
   tags.Shell("cat /f", "<returncode>0</returncode>\n<output>\na\n</output>");
   EXPECT_EQ(tags.Shell("tail -n 3 /f",
@@ -170,6 +170,27 @@ TEST(DetectorTrapTest, FilesOfTheSameNameInTwoFoldersAreTwo) {
             (Repeat{.kind = RepeatKind::kRefetch, .earlier = 0}));
 }
 
+TEST(DetectorTrapTest, AFolderOfOneCommandIsNotThatOfTheNext) {
+  // Where each command begins in the same folder.
+  SeenHistory fresh;
+  const std::string text = FileLines("f", 1, 60);
+  fresh.Shell("cat src/f.py", text);
+  fresh.Shell("cd packages/a && ls", "src");
+  EXPECT_EQ(fresh.Shell("cat src/f.py", text).kind, RepeatKind::kRefetch);
+  fresh.Shell("cd packages/b && ls", "src");
+  fresh.Edit("src/f.py", "The file src/f.py has been updated.");
+  fresh.Shell("cd /r/packages/c && ls", "src");
+  EXPECT_EQ(fresh.Shell("cat src/f.py", text).kind, RepeatKind::kRefresh);
+  // Where a shell goes on.
+  SeenHistory kept;
+  kept.Read("/r/src/f.py", NumberedLines("f", 1, 60));
+  kept.Shell("cd /r/src", "");
+  EXPECT_EQ(kept.Shell("cat f.py", text).kind, RepeatKind::kRefetch);
+  kept.Shell("sed -i s/a/b/ f.py", "");
+  EXPECT_EQ(kept.Read("/r/src/f.py", NumberedLines("f", 1, 60)).kind,
+            RepeatKind::kRefresh);
+}
+
 TEST(DetectorTrapTest, TheNewestHolderDecidesWhatIsVisible) {
   SeenHistory history(2);
   const std::string text = NumberedLines("f", 1, 60);
@@ -190,18 +211,56 @@ TEST(DetectorTrapTest, WhatTheClientRemovedIsNotInTheHistoryToBeJudgedBy) {
             RepeatKind::kNone);
 }
 
+TEST(DetectorTrapTest, WhatIsListedBesideAReadIsNotWhatIsRepeated) {
+  const std::string listing =
+      "total 3\n-rw-r--r-- 1 u g 101 Jan 1 10:00 entry_one.txt\n"
+      "-rw-r--r-- 1 u g 102 Jan 1 10:00 entry_two.txt\n"
+      "-rw-r--r-- 1 u g 103 Jan 1 10:00 entry_three.txt\n"
+      "-rw-r--r-- 1 u g 104 Jan 1 10:00 entry_four.txt\n";
+  SeenHistory history;
+  history.Shell("sed -n 1,40p /f; ls -la /x", FileLines("f", 1, 40) + listing);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(history
+                  .Shell(absl::StrCat("sed -n 1,5p /g", i, "; ls -la /x"),
+                         FileLines(absl::StrCat("g", i), 1, 5) + listing)
+                  .kind,
+              RepeatKind::kNone);
+  }
+  EXPECT_EQ(history.Shell("sed -n 10,30p /f; ls -la /x",
+                          FileLines("f", 10, 30) + listing),
+            (Repeat{.kind = RepeatKind::kRefetch, .earlier = 0}));
+  EXPECT_EQ(history
+                .Shell("sed -n 200,230p /f; ls -la /x",
+                       FileLines("f", 200, 230) + listing)
+                .kind,
+            RepeatKind::kPaging);
+}
+
+TEST(DetectorTrapTest, SeveralFilesInOneCallAreLookedForEach) {
+  SeenHistory history;
+  history.Shell("cat /a", FileLines("a", 1, 30));
+  history.Shell("cat /b", FileLines("b", 1, 30));
+  for (int i = 0; i < 20; ++i) {
+    history.Shell("sed -n 100,110p /b", FileLines("b", 100, 110));
+  }
+  EXPECT_EQ(
+      history.Shell("cat /a /b", FileLines("a", 1, 30) + FileLines("b", 1, 30))
+          .kind,
+      RepeatKind::kRefetch);
+}
+
 TEST(DetectorTrapTest, DescriptionsTimeoutsAndTailsDoNotMatter) {
   SeenHistory history;
   const std::string text = FileLines("f", 1, 40);
   history.Add("Bash",
               R"({"command": "cat /f", "description": "Look", "timeout": 9})",
               text);
-  EXPECT_EQ(history
-                .Add("Bash",
-                     R"({"command": "cat /f | tail -30", "timeout": 5})",
-                     FileLines("f", 11, 40))
-                .kind,
-            RepeatKind::kRefetch);
+  EXPECT_EQ(
+      history
+          .Add("Bash", R"({"command": "cat /f | tail -30", "timeout": 5})",
+               FileLines("f", 11, 40))
+          .kind,
+      RepeatKind::kRefetch);
 }
 
 }  // namespace

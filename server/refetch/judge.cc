@@ -78,8 +78,9 @@ std::int64_t Covered(const LineRange& lines, std::vector<LineRange> others) {
 
 // The candidate that holds most, if all that are not stale hold most of `later`
 // together.
-std::optional<std::size_t> HeldTogether(
-    const Excerpt& later, absl::Span<Candidate> candidates, LoadContent load) {
+std::optional<std::size_t> HeldTogether(const Excerpt& later,
+                                        absl::Span<Candidate> candidates,
+                                        LoadContent load) {
   const std::optional<LineRange> lines = ShownLines(later);
   std::vector<const ContentLines*> contents;
   std::vector<LineRange> ranges;
@@ -88,8 +89,8 @@ std::optional<std::size_t> HeldTogether(
   bool is_doubtful = false;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Candidate& candidate = candidates[i];
-    if (candidate.is_stale ||
-        AreApart(later, candidate.excerpt) || !IsGiven(candidate, load)) {
+    if (candidate.is_stale || AreApart(later, candidate.excerpt) ||
+        !IsGiven(candidate, load)) {
       continue;
     }
     const std::optional<LineRange> range = ShownLines(candidate.excerpt);
@@ -112,8 +113,8 @@ std::optional<std::size_t> HeldTogether(
     }
     return std::nullopt;
   }
-  const std::int64_t covered =
-      100 * Covered(*lines, std::move(ranges)) / (lines->last - lines->first + 1);
+  const std::int64_t covered = 100 * Covered(*lines, std::move(ranges)) /
+                               (lines->last - lines->first + 1);
   if (covered < 50 ||
       !share.IsAtLeast(is_doubtful ? covered * kDoubtfulPercent / 100
                                    : kTogetherRangePercent)) {
@@ -178,7 +179,8 @@ Judgement Judge(const Excerpt& later, absl::Span<Candidate> candidates,
     return {.finding = Finding::kHeld, .candidate = *together};
   }
   if (inner.has_value()) {
-    return {.finding = FindingOf(later, candidates[*inner]), .candidate = *inner};
+    return {.finding = FindingOf(later, candidates[*inner]),
+            .candidate = *inner};
   }
   if (written.has_value() && (!other.has_value() || *written < *other)) {
     return {.finding = Finding::kWritten, .candidate = *written};

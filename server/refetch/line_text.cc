@@ -146,19 +146,56 @@ std::size_t TimeSize(absl::string_view text) {
 }
 
 constexpr absl::string_view kCommonLines[] = {
-    "#endif",        "#include",     "'use client'",  "\"use client\";",
-    "@classmethod",  "@Override",    "@property",     "@staticmethod",
-    "break;",        "continue",     "continue;",     "default:",
-    "else:",         "else {",       "} else {",      "except Exception:",
-    "finally:",      "import (",     "import json",   "import logging",
-    "import os",     "import re",    "import sys",    "import time",
-    "return err",    "return False", "return false",  "return false;",
-    "return None",   "return nil",   "return null;",  "return result",
-    "return result;", "return self", "return True",   "return true",
-    "return true;",  "return;",      "return (",      "try {",
-    "if err != nil {", "t.Helper()", "t.Parallel()",  "</div>",
-    "</span>",       "} catch (error) {", "} finally {", "async () => {",
-    "beforeEach(() => {", "from __future__ import annotations",
+    "#endif",
+    "#include",
+    "'use client'",
+    "\"use client\";",
+    "@classmethod",
+    "@Override",
+    "@property",
+    "@staticmethod",
+    "break;",
+    "continue",
+    "continue;",
+    "default:",
+    "else:",
+    "else {",
+    "} else {",
+    "except Exception:",
+    "finally:",
+    "import (",
+    "import json",
+    "import logging",
+    "import os",
+    "import re",
+    "import sys",
+    "import time",
+    "return err",
+    "return False",
+    "return false",
+    "return false;",
+    "return None",
+    "return nil",
+    "return null;",
+    "return result",
+    "return result;",
+    "return self",
+    "return True",
+    "return true",
+    "return true;",
+    "return;",
+    "return (",
+    "try {",
+    "if err != nil {",
+    "t.Helper()",
+    "t.Parallel()",
+    "</div>",
+    "</span>",
+    "} catch (error) {",
+    "} finally {",
+    "async () => {",
+    "beforeEach(() => {",
+    "from __future__ import annotations",
 };
 
 constexpr absl::string_view kAddedStarts[] = {
@@ -304,8 +341,8 @@ LineSignature SignatureOf(absl::string_view text) {
     signature.hash = HashBytes(text);
   }
   signature.says_nothing =
-      words < kWordBytesMin ||
-      (text.size() <= kCommonSizeMax && CommonHashes().contains(signature.hash));
+      words < kWordBytesMin || (text.size() <= kCommonSizeMax &&
+                                CommonHashes().contains(signature.hash));
   return signature;
 }
 

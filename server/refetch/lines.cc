@@ -84,7 +84,8 @@ class Collector {
   void NoteNumber(const LineParts& parts) {
     if (!parts.number.has_value()) return;
     if (number_count_ == 0) first_ = *parts.number;
-    is_shuffled_ = is_shuffled_ || (number_count_ > 0 && *parts.number <= last_);
+    is_shuffled_ =
+        is_shuffled_ || (number_count_ > 0 && *parts.number <= last_);
     last_ = *parts.number;
     ++number_count_;
   }
@@ -137,8 +138,8 @@ ContentLines LinesOf(absl::string_view content) {
   ContentLines out;
   const std::string unwrapped = UnwrappedText(content);
   out.kind = ContentKindOf(unwrapped);
-  const bool has_codes =
-      absl::StrContains(unwrapped, '\x1b') || absl::StrContains(unwrapped, '\b');
+  const bool has_codes = absl::StrContains(unwrapped, '\x1b') ||
+                         absl::StrContains(unwrapped, '\b');
   const std::string cleaned =
       has_codes ? WithoutTerminalCodes(unwrapped) : std::string();
   absl::string_view rest = has_codes ? cleaned : unwrapped;
@@ -168,8 +169,8 @@ Share ShareOf(const ContentLines& part,
     for (std::size_t i = 0; i < wholes.size(); ++i) {
       const std::vector<LineDigest>& lines = wholes[i]->lines;
       while (at[i] < lines.size() && lines[at[i]].hash < line.hash) ++at[i];
-      is_there = is_there ||
-                 (at[i] < lines.size() && lines[at[i]].hash == line.hash);
+      is_there =
+          is_there || (at[i] < lines.size() && lines[at[i]].hash == line.hash);
     }
     if (!is_there) continue;
     share.weight += line.weight;

@@ -83,9 +83,10 @@ TEST(UnwrapTest, PythonsReprOfMcpResults) {
 }
 
 TEST(UnwrapTest, ReportOfGeminisShell) {
-  EXPECT_EQ(Unwrapped("Command: ls\nDirectory: (root)\nOutput: one\ntwo\nError: "
-                      "(none)\nExit Code: 0\nSignal: 0"),
-            "one\ntwo");
+  EXPECT_EQ(
+      Unwrapped("Command: ls\nDirectory: (root)\nOutput: one\ntwo\nError: "
+                "(none)\nExit Code: 0\nSignal: 0"),
+      "one\ntwo");
 }
 
 TEST(UnwrapTest, RemindersAndHeadsAreLeftOut) {

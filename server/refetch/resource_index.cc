@@ -27,10 +27,10 @@ constexpr int kDepthMax = 40;
 constexpr std::size_t kRelativeTreesMax = 64;
 
 constexpr absl::string_view kBuiltParts[] = {
-    "build",  "dist",     "out",     "target",   "bin",       "obj",
-    ".next",  "coverage", "htmlcov", "_build",   "generated", "node_modules",
-    ".cache", "tmp",      "temp",    "results",  "logs",      "__pycache__",
-    "output",
+    "build",     "dist",         "out",         "target",  "bin",
+    "obj",       ".next",        "coverage",    "htmlcov", "_build",
+    "generated", "node_modules", ".cache",      "tmp",     "temp",
+    "results",   "logs",         "__pycache__", "output",
 };
 constexpr absl::string_view kBuiltEnds[] = {
     ".log", ".out", ".lock", ".min.js", ".map", ".pyc", ".o", ".snap",
@@ -187,27 +187,25 @@ void ResourceIndex::AddWrite(absl::string_view resource, bool is_tree) {
 
 void ResourceIndex::AddRun() { last_run_ = ++time_; }
 
-std::int64_t ResourceIndex::LastWrite(absl::string_view resource,
-                                      const Node* node, bool is_tree) const {
+std::int64_t ResourceIndex::LastWrite(const Node& node, bool is_tree) const {
+  const absl::string_view resource = node.name;
   // Of a folder without a name that is known.
   if (resource.empty()) return last_write_;
   // What no file holds is judged by what it holds now.
   std::int64_t last = IsPath(resource) ? last_everything_ : 0;
   if (is_tree && IsPath(resource)) {
     // A path that is relative to an unknown folder may be in it.
-    last = std::max(last, IsAbsolute(resource) ? last_relative_write_
-                                               : last_write_);
+    last = std::max(last,
+                    IsAbsolute(resource) ? last_relative_write_ : last_write_);
     // Who asks for a folder when something may have been written wants to know
     // what is in it now.
     last = std::max(last, last_unknown_);
   }
   if (IsBuilt(resource)) last = std::max(last, last_run_);
-  if (node != nullptr) {
-    last = std::max(last, node->write);
-    if (is_tree) last = std::max(last, node->write_below);
-    for (const std::uint32_t twin : node->twins) {
-      last = std::max(last, nodes_[twin].write);
-    }
+  last = std::max(last, node.write);
+  if (is_tree) last = std::max(last, node.write_below);
+  for (const std::uint32_t twin : node.twins) {
+    last = std::max(last, nodes_[twin].write);
   }
   if (!IsPath(resource)) return last;
   absl::string_view above = Above(resource);
@@ -235,15 +233,13 @@ void ResourceIndex::AppendHolders(const Node& node, std::int64_t last_write,
 }
 
 std::vector<FoundHolder> ResourceIndex::Find(absl::string_view resource,
-                                             bool is_tree) const {
+                                             bool is_tree) {
   std::vector<FoundHolder> found;
-  const Node* const node = FindNode(resource);
-  const std::int64_t last_write = LastWrite(resource, node, is_tree);
-  if (node != nullptr) {
-    AppendHolders(*node, last_write, true, found);
-    for (const std::uint32_t twin : node->twins) {
-      AppendHolders(nodes_[twin], last_write, true, found);
-    }
+  const Node& node = nodes_[NodeOf(resource)];
+  const std::int64_t last_write = LastWrite(node, is_tree);
+  AppendHolders(node, last_write, true, found);
+  for (const std::uint32_t twin : node.twins) {
+    AppendHolders(nodes_[twin], last_write, true, found);
   }
   if (IsPath(resource) && !resource.empty()) {
     // What a search of a folder shows of a file is as old as the file.

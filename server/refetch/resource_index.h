@@ -31,8 +31,10 @@ struct Holder {
   std::int64_t time = 0;
   AccessClass access_class = AccessClass::kRead;
   bool is_tree = false;
-  // Whether the observation shows nothing else.
+  // Whether the observation shows no other resource in this way, and whether it
+  // shows nothing else at all.
   bool is_single = false;
+  bool is_alone = false;
   std::optional<LineRange> lines;
   // Of the query; 0 if there is none.
   std::uint64_t query_hash = 0;
@@ -76,7 +78,7 @@ class ResourceIndex {
   // Returns the observations that show `resource`, those of paths that may be
   // the same, and searches of the folders it is in, newest first: at most
   // kHoldersMax, each once.
-  std::vector<FoundHolder> Find(absl::string_view resource, bool is_tree) const;
+  std::vector<FoundHolder> Find(absl::string_view resource, bool is_tree);
 
   std::int64_t memory_bytes() const;
 
@@ -98,10 +100,8 @@ class ResourceIndex {
   // Links the new node at `index` with those that may be the same.
   void LinkTwins(std::uint32_t index);
   const Node* FindNode(absl::string_view resource) const;
-  // When `resource`, whose node is `node` if it has one, was last written, or
-  // may have been.
-  std::int64_t LastWrite(absl::string_view resource, const Node* node,
-                         bool is_tree) const;
+  // When the resource of `node` was last written, or may have been.
+  std::int64_t LastWrite(const Node& node, bool is_tree) const;
   void AppendHolders(const Node& node, std::int64_t last_write, bool is_same,
                      std::vector<FoundHolder>& found) const;
   void ForgetOldest();

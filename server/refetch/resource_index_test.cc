@@ -30,7 +30,7 @@ Holder SearchOf(std::size_t observation) {
 
 // Whether the newest observation that shows `resource` is stale. There must be
 // one.
-bool IsStale(const ResourceIndex& index, absl::string_view resource,
+bool IsStale(ResourceIndex& index, absl::string_view resource,
              bool is_tree = false) {
   return index.Find(resource, is_tree).at(0).is_stale;
 }

@@ -29,17 +29,17 @@ constexpr std::size_t kValuesMax = 20'000;
 // The members that hold what a tool gave, beside what says how it went. The
 // first that is there is taken, and a second stream with it.
 constexpr absl::string_view kTextMembers[] = {
-    "output", "stdout", "result", "content",     "text",
-    "stderr", "aggregated_output"};
+    "output", "stdout", "result",           "content",
+    "text",   "stderr", "aggregated_output"};
 
 // What stands beside them and says how it went.
 constexpr absl::string_view kCompanions[] = {
-    "_meta",       "annotations", "duration",   "duration_seconds",
-    "error",       "exitCode",    "exit_code",  "id",
-    "interrupted", "isError",     "isImage",    "is_error",
-    "metadata",    "meta",        "name",       "outcome",
-    "query",       "returncode",  "role",       "signal",
-    "status",      "success",     "tool",       "type",
+    "_meta",       "annotations", "duration",  "duration_seconds",
+    "error",       "exitCode",    "exit_code", "id",
+    "interrupted", "isError",     "isImage",   "is_error",
+    "metadata",    "meta",        "name",      "outcome",
+    "query",       "returncode",  "role",      "signal",
+    "status",      "success",     "tool",      "type",
 };
 
 std::string TextOf(const json::Value& value, int depth);
@@ -75,19 +75,18 @@ std::string ObjectText(const json::Value& object, int depth) {
 }
 
 bool IsAnyOf(absl::string_view name, const auto& names) {
-  return std::find(std::begin(names), std::end(names), name) !=
-         std::end(names);
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 // Whether it is an object that wraps a text, or an array of such.
 bool IsWrapper(const json::Value& value) {
   if (value.is_array()) {
     const std::vector<json::Value> children = value.children();
-    return !children.empty() &&
-           std::all_of(children.begin(), children.end(),
-                       [](const json::Value& child) {
-                         return child.is_object() && IsWrapper(child);
-                       });
+    return !children.empty() && std::all_of(children.begin(), children.end(),
+                                            [](const json::Value& child) {
+                                              return child.is_object() &&
+                                                     IsWrapper(child);
+                                            });
   }
   if (!value.is_object()) return false;
   std::size_t text_size = 0;
@@ -98,8 +97,8 @@ bool IsWrapper(const json::Value& value) {
         (member.is_string() || IsWrapper(member))) {
       text_size += member.raw().size();
     } else {
-      is_known = is_known &&
-                 (IsAnyOf(key, kTextMembers) || IsAnyOf(key, kCompanions));
+      is_known =
+          is_known && (IsAnyOf(key, kTextMembers) || IsAnyOf(key, kCompanions));
     }
   }
   // A document of its own may have such members, too.

@@ -63,18 +63,11 @@ constexpr std::size_t kKindCount = 6;
 constexpr std::array<absl::string_view, kKindCount> kKindNames = {
     "none", "refetch", "duplicate", "refresh", "paging", "poll"};
 
-// The time of the processor that this thread has used, so that what else runs
-// does not count.
-struct Clock {
-  using duration = std::chrono::nanoseconds;
-
-  static duration now() {
-    timespec time = {};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return std::chrono::seconds(time.tv_sec) +
-           std::chrono::nanoseconds(time.tv_nsec);
-  }
-};
+// Of the processor, so that what else runs on the machine does not count.
+std::chrono::microseconds UsedTime() {
+  static_assert(CLOCKS_PER_SEC == 1'000'000);
+  return std::chrono::microseconds(std::clock());
+}
 
 struct Label {
   std::size_t earlier = 0;
@@ -83,7 +76,8 @@ struct Label {
 };
 
 // By file, session and later observation.
-using Labels = std::map<std::tuple<std::string, std::string, std::size_t>, Label>;
+using Labels =
+    std::map<std::tuple<std::string, std::string, std::size_t>, Label>;
 
 struct Options {
   std::filesystem::path transcripts;
@@ -138,9 +132,9 @@ struct Result {
 };
 
 struct Times {
-  Clock::duration look = {};
-  Clock::duration append = {};
-  Clock::duration longest = {};
+  std::chrono::microseconds look = {};
+  std::chrono::microseconds append = {};
+  std::chrono::microseconds longest = {};
   std::int64_t looks = 0;
 };
 
@@ -267,7 +261,7 @@ class Evaluation {
           .time = message.time,
           .message = std::make_shared<const std::string>(message.bytes)};
       const std::size_t first = session.observations().size();
-      const Clock::duration begin = Clock::now();
+      const std::chrono::microseconds begin = UsedTime();
       absl::StatusOr<std::vector<ParsedMessage>> parsed =
           session.CheckAppend({record.message});
       if (!parsed.ok()) {
@@ -276,7 +270,7 @@ class Evaluation {
         return false;
       }
       session.Append(record, std::move(parsed->front()));
-      times_.append += Clock::now() - begin;
+      times_.append += UsedTime() - begin;
       for (std::size_t i = first; i < session.observations().size(); ++i) {
         const auto at = [&session](std::size_t index) {
           return SeenAt(session, index);
@@ -285,9 +279,9 @@ class Evaluation {
           return index + keep < i;
         };
         const auto rule_of = [](absl::string_view) { return ToolAccess(); };
-        const Clock::duration look = Clock::now();
+        const std::chrono::microseconds look = UsedTime();
         const Repeat repeat = detector.Look(i, at, is_masked, rule_of);
-        const Clock::duration took = Clock::now() - look;
+        const std::chrono::microseconds took = UsedTime() - look;
         times_.look += took;
         times_.longest = std::max(times_.longest, took);
         ++times_.looks;
@@ -403,7 +397,7 @@ class Evaluation {
     const double overhead =
         static_cast<double>(times_.look.count()) /
         static_cast<double>(std::max<std::int64_t>(1, times_.append.count()));
-    const auto micros = [](Clock::duration time) {
+    const auto micros = [](std::chrono::microseconds time) {
       return std::chrono::duration<double, std::micro>(time).count();
     };
     std::printf(
@@ -414,10 +408,11 @@ class Evaluation {
         micros(times_.longest),
         micros(times_.append) /
             static_cast<double>(std::max<std::int64_t>(1, times_.looks)));
-    std::printf("%s\"labelled\": %zu, \"held_back\": %d, \"precision\": %.4f, "
-                "\"recall\": %.4f, \"detection_overhead\": %.4f}\n",
-                json.c_str(), labels_.size(), held_back, main.Precision(),
-                main.Recall(), overhead);
+    std::printf(
+        "%s\"labelled\": %zu, \"held_back\": %d, \"precision\": %.4f, "
+        "\"recall\": %.4f, \"detection_overhead\": %.4f}\n",
+        json.c_str(), labels_.size(), held_back, main.Precision(),
+        main.Recall(), overhead);
   }
 
   const Options options_;
@@ -444,8 +439,7 @@ int Main(int argc, char** argv) {
       paths.push_back(argument);
     }
   }
-  if (paths.size() != 2 ||
-      !(options.takes_tuned || options.takes_held_back)) {
+  if (paths.size() != 2 || !(options.takes_tuned || options.takes_held_back)) {
     std::fprintf(stderr,
                  "usage: clerestory_refetch_labels TRANSCRIPTS LABELS [--files "
                  "tuned|held-back] [--list-errors] [--list-hits]\n");

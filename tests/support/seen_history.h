@@ -42,14 +42,13 @@ class SeenHistory {
         index,
         [this](std::size_t i) {
           const Entry& entry = entries_[i];
-          return SeenObservation{
-              .tool = entry.tool,
-              .arguments = entry.arguments,
-              .content = entry.content,
-              .is_error = entry.is_error,
-              .token_count =
-                  static_cast<std::int64_t>(entry.content.size() / 4),
-              .turn = static_cast<std::int64_t>(i + 1)};
+          return SeenObservation{.tool = entry.tool,
+                                 .arguments = entry.arguments,
+                                 .content = entry.content,
+                                 .is_error = entry.is_error,
+                                 .token_count = static_cast<std::int64_t>(
+                                     entry.content.size() / 4),
+                                 .turn = static_cast<std::int64_t>(i + 1)};
         },
         [this, index](std::size_t i) { return i + keep_ < index; },
         [this](absl::string_view) { return rule_; });
@@ -66,8 +65,7 @@ class SeenHistory {
   // A read of a file, or of `limit` lines of it from `offset`, with numbers.
   Repeat Read(absl::string_view path, absl::string_view text, int offset = 0,
               int limit = 0) {
-    std::string arguments =
-        absl::StrCat("{\"file_path\": ", json::Quote(path));
+    std::string arguments = absl::StrCat("{\"file_path\": ", json::Quote(path));
     if (limit > 0) {
       absl::StrAppend(&arguments, ", \"offset\": ", offset,
                       ", \"limit\": ", limit);
