@@ -182,7 +182,7 @@ void Session::Restore(const Mask& mask) {
     ++ledger_.restore_count;
   }
   // It may be masked again, and pays rent anew.
-  observation.rent_base = read_price_sum_;
+  observation.restore_rent_base = read_price_sum_;
   if (static_cast<std::int64_t>(i) < eligible_count_) {
     candidates_.insert(std::ranges::lower_bound(candidates_, i), i);
   }

@@ -157,12 +157,14 @@ void Session::NoteSavings(const ViewServed& record) {
   const std::int64_t scale =
       record.token_scale_ppm == 0 ? kScaleOne : record.token_scale_ppm;
   if (record.is_new_call) {
+    const auto saved = [&](const ToolTally& tally) {
+      return SaturatingMultiply(Scaled(tally.masked_tokens, scale),
+                                record.read_price);
+    };
     for (const auto& [tool, tally] : tools_) {
-      if (tally.masked_tokens <= 0) continue;
-      AddOutcome(
-          tool, {.saved = SaturatingMultiply(Scaled(tally.masked_tokens, scale),
-                                             record.read_price)});
+      if (tally.masked_tokens > 0) AddOutcome(tool, {.saved = saved(tally)});
     }
+    other_tools_.saved = SaturatingAdd(other_tools_.saved, saved(other_tools_));
   }
   // What the break costs is shared by what it masks, by size.
   std::int64_t total = 0;
