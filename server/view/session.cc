@@ -257,6 +257,11 @@ absl::Status Session::Replay(const Record& record) {
     if (!Find(recall->observation).has_value()) {
       return Corrupt("a recall of an observation that it does not have");
     }
+  } else if (const auto* change = std::get_if<PinChanged>(&record)) {
+    if (change->pin.observation.has_value() &&
+        !Find(*change->pin.observation).has_value()) {
+      return Corrupt("a pin of an observation that it does not have");
+    }
   }
   std::visit(
       [this](const auto& other) {

@@ -166,6 +166,8 @@ void Session::Restore(const Mask& mask) {
   Observation& observation = observations_[i];
   Call& call = calls_[observation.call];
   CLERESTORY_CHECK(CanApply(mask, observation, call));
+  memory_bytes_ -= static_cast<std::int64_t>(mask.placeholder.size() +
+                                             mask.arguments.size());
   if (!mask.arguments.empty()) {
     call.arguments.reset();
     call.arguments_saving = 0;

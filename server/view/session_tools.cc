@@ -135,12 +135,12 @@ void Session::Apply(const ObservationRecalled& record) {
   Observation& observation = observations_[index];
   const bool is_masked =
       observation.placeholder.has_value() || observation.is_dropped;
-  // Reading it on is one recall.
+  // Reading it on is one recall, and reading what the view shows is none.
   if (is_masked && !observation.is_recalled) {
+    observation.is_recalled = true;
     ++TallyOf(observation.tool).recall_count;
     NoteFetch(index, record.cost);
   }
-  observation.is_recalled = true;
   ++version_;
 }
 
