@@ -53,7 +53,7 @@ class Simulation {
         random_(seed),
         options_(Options(format, random_)),
         history_(options_, random_),
-        note_one_in_(random_.OneIn(3) ? 1'000 : random_.Between(2, 12)),
+        note_one_in_(random_.OneIn(3) ? 1'000 : random_.Between(1, 6)),
         session_(format, options_.has_recall_tool) {
     session_.prices = RandomPrices(random_);
     ChangePolicy();
@@ -72,7 +72,7 @@ class Simulation {
       if (random_.OneIn(note_one_in_)) {
         session_.Note(RandomNote(session_.session(), session_.now, random_));
       }
-      if (random_.OneIn(10 * note_one_in_)) {
+      if (random_.OneIn(4 * note_one_in_)) {
         session_.unmasked_tools = RandomTools(random_);
       }
       Serve();

@@ -107,7 +107,8 @@ class Planner {
   void Grow(const Candidate& candidate, BreakSize& size) const {
     const Observation& observation = *candidate.observation;
     size.saving += candidate.saving();
-    if (session_.last_view().has_value() &&
+    // What is shown again would not have been read, and is not written again.
+    if (!candidate.mask.is_restored && session_.last_view().has_value() &&
         observation.sequence < session_.last_view()->message_count) {
       size.cached_saving += candidate.saving();
     }

@@ -185,7 +185,10 @@ NaiveSession::Size NaiveSession::SizeOf(const std::vector<Candidate>& masks,
     const Observation& masked = observations_[mask.observation];
     const std::int64_t message = Signed(masked.message);
     size.saving += mask.saving;
-    if (message < last_count) size.saving_in_last += mask.saving;
+    // What is shown again was in no cache.
+    if (message < last_count && !mask.is_restored) {
+      size.saving_in_last += mask.saving;
+    }
     size.images += (mask.is_restored ? -1 : 1) * result(masked).image_count;
     size.tokens_before =
         std::min(size.tokens_before, question.tokens_before[masked.message] +
