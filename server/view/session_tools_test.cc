@@ -198,8 +198,12 @@ TEST(SavedByToolTest, IsWhatTheCallsDidNotReadLessWhatTheBreaksCost) {
              static_cast<std::size_t>(40 + 97 * turn % 300));
     if (turn == 40) s.SetPin({.tool = "a"});
     serve();
-    if (turn == 40) s.now += kHour;
-    serve();  // The same call again, which saves nothing more.
+    // The same call again saves nothing more. Twice in a cold cache, the first
+    // masks what is left and the second shows again.
+    for (int i = 0; i < 2; ++i) {
+      if (turn == 40) s.now += kHour;
+      serve();
+    }
     if (turn == 45) s.SetPin({.tool = "a"}, /*is_pinned=*/false);
   }
   ASSERT_GT(break_count, 1);
