@@ -57,10 +57,12 @@ std::vector<Candidate> Restorings(
   const auto& all = session.observations();
   std::int64_t more = 0;
   for (std::size_t i = all.size(); i-- > 0 && all[i].sequence >= from;) {
-    if (!exempt.IsShownAgain(i)) continue;
     if (!may_show_images && all[i].result.image_count > 0) continue;
     std::optional<Candidate> restoring = RestoringOf(session, i);
-    if (!restoring.has_value() || restoring->first_sequence < from) continue;
+    if (!restoring.has_value() || restoring->first_sequence < from ||
+        !exempt.IsShownAgain(i)) {
+      continue;
+    }
     more -= restoring->saving();
     if (!fits(more)) break;
     restorings.push_back(*std::move(restoring));

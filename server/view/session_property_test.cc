@@ -50,10 +50,19 @@ std::size_t FirstDifference(const std::vector<std::string>& before,
   return static_cast<std::size_t>(end.first - before.begin());
 }
 
+// What all simulations showed again, and of that, what in a warm cache; and in
+// how many breaks for reasoning alone.
+struct Tally {
+  std::int64_t restores = 0;
+  std::int64_t warm_restores = 0;
+  std::int64_t strips_alone = 0;
+};
+
 class Simulation {
  public:
-  explicit Simulation(std::uint64_t seed)
-      : random_(seed),
+  Simulation(std::uint64_t seed, Tally& tally)
+      : tally_(tally),
+        random_(seed),
         options_(RandomOptions(random_)),
         history_(options_, random_),
         policy_(AnyPolicy(random_)),
@@ -223,6 +232,7 @@ class Simulation {
             : 0;
     session_->Apply(decision);
     naive_.Serve(decision);
+    Count(decision);
     records_.emplace_back(decision);
     served_.push_back(decision);
 
@@ -238,6 +248,20 @@ class Simulation {
     if (prices().reasoning_prefix_bound &&
         policy_.thinking != ThinkingRule::kDropBlock) {
       ASSERT_FALSE(session_->stale_from().has_value());
+    }
+  }
+
+  void Count(const ViewServed& decision) {
+    const std::int64_t restores =
+        std::ranges::count(decision.masks, true, &Mask::is_restored);
+    tally_.restores += restores;
+    if (decision.break_reason == BreakReason::kPays ||
+        decision.break_reason == BreakReason::kSchedule) {
+      tally_.warm_restores += restores;
+    }
+    if (restores > 0 && restores == std::ssize(decision.masks) &&
+        decision.strip_from.has_value()) {
+      ++tally_.strips_alone;
     }
   }
 
@@ -419,6 +443,7 @@ class Simulation {
   // The view last served, and what was appended since.
   std::vector<std::string> last_texts() const { return naive_.View(); }
 
+  Tally& tally_;
   Random random_;
   const RandomHistoryOptions options_;
   RandomHistory history_;
@@ -449,13 +474,21 @@ TEST(SessionPropertyTest, RandomSessionsKeepEveryPromise) {
   const std::uint64_t count = NumberFromEnvironment(
       "CLERESTORY_SEEDS",
       std::getenv("CLERESTORY_SEED") == nullptr ? 3'000 : 1);
+  Tally tally;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    Simulation(seed).Run();
+    Simulation(seed, tally).Run();
     if (HasFailure()) {
       FAIL() << "--seed=" << seed
              << ": play it again with CLERESTORY_SEED=" << seed;
     }
   }
+  RecordProperty("restores", absl::StrCat(tally.restores));
+  RecordProperty("warm_restores", absl::StrCat(tally.warm_restores));
+  RecordProperty("strips_alone", absl::StrCat(tally.strips_alone));
+  if (count < 1'000) return;
+  EXPECT_GT(tally.restores, 0);
+  EXPECT_GT(tally.warm_restores, 0);
+  EXPECT_GT(tally.strips_alone, 0);
 }
 
 }  // namespace
