@@ -71,7 +71,7 @@ class Simulation {
         report_one_in_(random_.Between(1, 4)),
         alternates_one_in_(random_.OneIn(3) ? 4 : 40),
         misses_all_(random_.OneIn(4)),
-        note_one_in_(random_.OneIn(4) ? 1'000 : random_.Between(1, 8)),
+        note_one_in_(random_.OneIn(4) ? 1'000 : random_.Between(1, 4)),
         naive_(options_.format, CharacterCounter(), options_.has_recall_tool),
         session_(NewSession()) {
     request_.unmasked_tools = &unmasked_tools_;

@@ -47,7 +47,9 @@ PinChanged RandomPinChange(const Session& session, TimeMicros now,
   const auto count = static_cast<std::int64_t>(session.observations().size());
   PinChanged change = {.time = now, .pin = {}, .is_pinned = !random.OneIn(8)};
   if (count > 0 && !random.OneIn(4)) {
-    change.pin.observation = IdAt(session, random.Between(0, count - 1));
+    // Mostly an old one, which may be masked.
+    change.pin.observation =
+        IdAt(session, random.Between(0, random.Between(0, count - 1)));
   } else {
     change.pin.tool = RandomTool(random);
   }
