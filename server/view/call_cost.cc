@@ -102,15 +102,19 @@ PicoUsd CallCost::Cost(const CallTokens& tokens) const {
       SaturatingMultiply(tokens.uncached, rates.input));
 }
 
-std::int64_t CallCost::CachedBefore(const BreakSize& size) const {
+bool CallCost::DependsOnImages() const {
   // Anthropic's cache of the messages depends on whether there is any picture
   // in them (platform.claude.com, prompt caching, "What invalidates the
   // cache").
-  const bool removes_last_image =
-      session_.header().format == Format::kAnthropicMessages &&
-      size.image_count > 0 && size.image_count == session_.view_image_count();
+  return session_.header().format == Format::kAnthropicMessages;
+}
+
+std::int64_t CallCost::CachedBefore(const BreakSize& size) const {
+  const std::int64_t images = session_.view_image_count();
+  const bool is_lost =
+      DependsOnImages() && (images > 0) != (images - size.image_count > 0);
   return std::min(cached_.view_tokens,
-                  PromptTokens(removes_last_image ? 0 : size.tokens_before));
+                  PromptTokens(is_lost ? 0 : size.tokens_before));
 }
 
 bool CallCost::LosesCache(std::int64_t saving) const {

@@ -41,7 +41,8 @@ struct BreakSize {
   // Tokens that it removes, and those of them that the last view showed.
   std::int64_t saving = 0;
   std::int64_t cached_saving = 0;
-  // Tokens of the messages before its first change, and pictures that go.
+  // Tokens of the messages before its first change, and how many pictures fewer
+  // there are behind it.
   std::int64_t tokens_before = 0;
   std::int64_t image_count = 0;
   // Tokens of reasoning that the model cannot use any more.
@@ -90,6 +91,10 @@ class CallCost {
   std::int64_t cached_every_turn_tokens() const {
     return cached_.every_turn_tokens;
   }
+
+  // Whether nothing is found again if the view gets its first picture, or loses
+  // its last.
+  bool DependsOnImages() const;
 
   // Those that are found again if `size` changes.
   std::int64_t CachedBefore(const BreakSize& size) const;

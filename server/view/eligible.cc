@@ -221,6 +221,7 @@ PicoUsd Eligible::RentBase(std::size_t index) const {
   if (policy_.duplicates == DuplicateRule::kSuperseded) {
     begin_with(all[index].next_equal_call);
   }
+  base = std::max(base, all[index].restore_rent_base);
   const ToolKeep* const keep = KeepOf(index);
   if (keep == nullptr) return base;
   // It was pushed out of what the rule keeps by the last of so many newer ones.

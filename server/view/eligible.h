@@ -53,7 +53,7 @@ class Eligible {
 
   // The sum of read prices before the first call in which the observation at
   // `index` was old enough, or the view showed it later, and its tool's rule
-  // did not keep it.
+  // did not keep it; or behind the call in which it was shown again.
   PicoUsd RentBase(std::size_t index) const;
 
   // What masking in every turn masks with this call, in order: what is old

@@ -16,6 +16,7 @@
 #include "server/formats/recall_tool.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
+#include "server/policy/tool_glob.h"
 #include "server/tools/access.h"
 #include "server/view/session.h"
 
@@ -50,8 +51,10 @@ bool Exempt::IsPinned(std::size_t index) const {
     return true;
   }
   if (resources_.empty()) return false;
+  const ToolRule* const rule = RuleFor(policy_, observation.tool);
   const CallAccesses call =
-      AccessesOf(observation.tool, session_.ArgumentsOf(observation.call), "");
+      AccessesOf(observation.tool, session_.ArgumentsOf(observation.call), "",
+                 rule == nullptr ? ToolAccess() : rule->access);
   return std::ranges::any_of(call.accesses, [&](const Access& access) {
     return std::ranges::any_of(resources_, [&](absl::string_view pin) {
       return IsPinnedResource(access.resource, pin);

@@ -107,12 +107,14 @@ class Planner {
   void Grow(const Candidate& candidate, BreakSize& size) const {
     const Observation& observation = *candidate.observation;
     size.saving += candidate.saving();
-    if (session_.last_view().has_value() &&
+    // What is shown again would not have been read, and is not written again.
+    if (!candidate.mask.is_restored && session_.last_view().has_value() &&
         observation.sequence < session_.last_view()->message_count) {
       size.cached_saving += candidate.saving();
     }
-    if (!candidate.mask.is_restored) {
-      size.image_count += observation.result.image_count;
+    if (candidate.mask.is_dropped || !candidate.mask.placeholder.empty()) {
+      const std::int64_t images = observation.result.image_count;
+      size.image_count += candidate.mask.is_restored ? -images : images;
     }
     size.tokens_before = std::min(size.tokens_before, candidate.tokens_before);
   }
@@ -359,20 +361,24 @@ class Planner {
   // should be shown, as far as it fits the window.
   void ShowAgain() {
     if (reason_ == BreakReason::kWindow) return;
+    const bool is_cold = cost_.cold_reason() != BreakReason::kNone;
     std::int64_t from = FirstSequence(masks_);
-    if (masks_.empty()) {
-      // Where reasoning is bound, no break is free.
-      if (cost_.cold_reason() == BreakReason::kNone || BindsReasoning()) return;
+    if (masks_.empty() && BindsReasoning()) {
+      // No break is free, but one that leaves out reasoning has to be made.
+      from = StripFor(session_, policy_, prices_, from).value_or(from);
+    } else if (masks_.empty() && is_cold) {
       from = 0;
     }
-    const std::int64_t saving = SizeOf(masks_).saving;
-    std::vector<Candidate> changes = Restorings(
-        session_, eligible_.exempt(), from, [&](std::int64_t more_tokens) {
-          return TokensWithout(saving - more_tokens) <=
-                 PromptTokensMax(policy_, prices_);
-        });
+    // The first picture would lose what is cached before the break, too.
+    const bool may_show_images =
+        is_cold || !cost_.DependsOnImages() || session_.view_image_count() > 0;
+    const auto fits = [&, saving = SizeOf(masks_).saving](std::int64_t more) {
+      return TokensWithout(saving - more) <= PromptTokensMax(policy_, prices_);
+    };
+    std::vector<Candidate> changes =
+        Restorings(session_, eligible_.exempt(), from, may_show_images, fits);
     if (changes.empty()) return;
-    if (masks_.empty()) reason_ = cost_.cold_reason();
+    if (masks_.empty()) reason_ = ReasonAlone();
     for (Candidate& mask : masks_) changes.push_back(std::move(mask));
     std::ranges::sort(changes, {}, &Candidate::observation);
     Set(std::move(changes), reason_);
@@ -444,9 +450,13 @@ class Planner {
     strip_saving_ = session_.StripSaving(*strip_from_);
     if (reason_ != BreakReason::kNone) return;
     price_ = cost_.BreakPrice(SizeOf({}));
-    reason_ = cost_.cold_reason() != BreakReason::kNone
-                  ? cost_.cold_reason()
-                  : BreakReason::kSchedule;
+    reason_ = ReasonAlone();
+  }
+
+  // Why a break is made in which nothing is masked.
+  BreakReason ReasonAlone() const {
+    return cost_.cold_reason() != BreakReason::kNone ? cost_.cold_reason()
+                                                     : BreakReason::kSchedule;
   }
 
   const Session& session_;

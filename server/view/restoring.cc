@@ -50,15 +50,19 @@ std::optional<Candidate> RestoringOf(const Session& session,
 
 std::vector<Candidate> Restorings(
     const Session& session, const Exempt& exempt, std::int64_t from,
+    bool may_show_images,
     absl::FunctionRef<bool(std::int64_t more_tokens)> fits) {
   std::vector<Candidate> restorings;
   if (!exempt.ShowsAny()) return restorings;
   const auto& all = session.observations();
   std::int64_t more = 0;
   for (std::size_t i = all.size(); i-- > 0 && all[i].sequence >= from;) {
-    if (!exempt.IsShownAgain(i)) continue;
+    if (!may_show_images && all[i].result.image_count > 0) continue;
     std::optional<Candidate> restoring = RestoringOf(session, i);
-    if (!restoring.has_value() || restoring->first_sequence < from) continue;
+    if (!restoring.has_value() || restoring->first_sequence < from ||
+        !exempt.IsShownAgain(i)) {
+      continue;
+    }
     more -= restoring->saving();
     if (!fits(more)) break;
     restorings.push_back(*std::move(restoring));

@@ -17,9 +17,11 @@ namespace clerestory {
 // Returns what shows again those masked observations of `session` that `exempt`
 // says, with their calls, and that change no message before `from`: the newest
 // first, for as long as `fits` says so of the tokens that the view then has
-// more. What is dropped stays so. Pure.
+// more. What is dropped stays so, and what has pictures unless
+// `may_show_images`. Pure.
 std::vector<Candidate> Restorings(
     const Session& session, const Exempt& exempt, std::int64_t from,
+    bool may_show_images,
     absl::FunctionRef<bool(std::int64_t more_tokens)> fits);
 
 }  // namespace clerestory

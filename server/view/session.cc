@@ -109,7 +109,6 @@ void Session::Apply(const ViewServed& record) {
     if (record.is_control) ++control_call_count_;
     AddCall(record, ledger_);
   }
-  NoteSavings(record);
   if (!record.masks.empty()) {
     std::erase_if(candidates_, [&](std::size_t candidate) {
       return std::ranges::binary_search(
@@ -124,6 +123,7 @@ void Session::Apply(const ViewServed& record) {
       }
     }
   }
+  NoteSavings(record);
   const bool is_changed =
       !record.masks.empty() || record.strip_from.has_value();
   if (is_changed) {
@@ -256,6 +256,11 @@ absl::Status Session::Replay(const Record& record) {
   } else if (const auto* recall = std::get_if<ObservationRecalled>(&record)) {
     if (!Find(recall->observation).has_value()) {
       return Corrupt("a recall of an observation that it does not have");
+    }
+  } else if (const auto* change = std::get_if<PinChanged>(&record)) {
+    if (change->pin.observation.has_value() &&
+        !Find(*change->pin.observation).has_value()) {
+      return Corrupt("a pin of an observation that it does not have");
     }
   }
   std::visit(

@@ -223,8 +223,8 @@ class Session {
   void AddOutcome(const std::string& tool, const ToolOutcome& part);
   // Notes that the masked observation at `index` was fetched again for `cost`.
   void NoteFetch(std::size_t index, PicoUsd cost);
-  // Adds what masking saved of the call that `record` is for, and takes off
-  // what its break costs.
+  // Adds what masking saves of the call that `record` is for, with what it
+  // masks itself, and takes off what its break costs.
   void NoteSavings(const ViewServed& record);
   // Which observation `mask` is about.
   std::size_t IndexOf(const Mask& mask) const;

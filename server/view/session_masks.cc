@@ -166,6 +166,8 @@ void Session::Restore(const Mask& mask) {
   Observation& observation = observations_[i];
   Call& call = calls_[observation.call];
   CLERESTORY_CHECK(CanApply(mask, observation, call));
+  memory_bytes_ -= static_cast<std::int64_t>(mask.placeholder.size() +
+                                             mask.arguments.size());
   if (!mask.arguments.empty()) {
     call.arguments.reset();
     call.arguments_saving = 0;
@@ -181,7 +183,7 @@ void Session::Restore(const Mask& mask) {
     ++ledger_.restore_count;
   }
   // It may be masked again, and pays rent anew.
-  observation.rent_base = read_price_sum_;
+  observation.restore_rent_base = read_price_sum_;
   if (static_cast<std::int64_t>(i) < eligible_count_) {
     candidates_.insert(std::ranges::lower_bound(candidates_, i), i);
   }

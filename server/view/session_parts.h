@@ -81,6 +81,9 @@ struct Observation {
   PicoUsd rent_base = 0;
   // The same before the call that it came for.
   PicoUsd come_rent_base = 0;
+  // The same behind the call in which it was shown again last: what was masked
+  // paid nothing. 0 if it never was.
+  PicoUsd restore_rent_base = 0;
   // The next observation with the same content from the same tool, and if it is
   // no error, the next one of an equal call that is none; kNoIndex until there
   // is one.

@@ -1,13 +1,15 @@
 // Copyright The Clerestory Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Random sessions, compared at every step with a naive model. CLERESTORY_SEED
+// Random sessions in which observations are fetched again, recalled and pinned,
+// compared at every step with a naive model. CLERESTORY_SEED
 // plays one again, CLERESTORY_SEEDS says how many to try.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,35 +28,18 @@
 #include "server/policy/policy.h"
 #include "server/view/plan_view.h"
 #include "server/view/session.h"
+#include "server/view/session_parts.h"
 #include "server/view/view.h"
 #include "tests/support/messages.h"
+#include "tests/support/naive_ledger.h"
 #include "tests/support/naive_session.h"
+#include "tests/support/random_notes.h"
 #include "tests/support/random_session.h"
 #include "tests/support/scripted_session.h"
 #include "tests/support/valid_history.h"
 
 namespace clerestory {
 namespace {
-
-std::string CallText(const CallTokens& call) {
-  return absl::StrCat(call.read, "+", call.written, "+", call.uncached);
-}
-
-std::string DecisionText(const ViewServed& view) {
-  std::string text = absl::StrCat(
-      "reason ", static_cast<int>(view.break_reason), " price ",
-      view.break_price, " rent ", view.break_rent, " at ", view.read_price,
-      " new ", view.is_new_call, " eligible ", view.eligible_count, " cached ",
-      view.cache_time, " raw ", CallText(view.raw_call), " ", view.raw_cost,
-      " view ", CallText(view.view_call), " ", view.view_cost, " every turn ",
-      CallText(view.every_turn_call), " ", view.every_turn_saving, " ",
-      view.every_turn_cost, " output ", view.output_tokens, " strip ",
-      view.strip_from.value_or(-1), " masks");
-  for (const Mask& mask : view.masks) {
-    absl::StrAppend(&text, " ", mask.sequence, ".", mask.index);
-  }
-  return text;
-}
 
 // The first message in which `now` differs from what `before` begins it with.
 std::size_t FirstDifference(const std::vector<std::string>& before,
@@ -65,10 +50,19 @@ std::size_t FirstDifference(const std::vector<std::string>& before,
   return static_cast<std::size_t>(end.first - before.begin());
 }
 
+// What all simulations showed again, and of that, what in a warm cache; and in
+// how many breaks for reasoning alone.
+struct Tally {
+  std::int64_t restores = 0;
+  std::int64_t warm_restores = 0;
+  std::int64_t strips_alone = 0;
+};
+
 class Simulation {
  public:
-  explicit Simulation(std::uint64_t seed)
-      : random_(seed),
+  Simulation(std::uint64_t seed, Tally& tally)
+      : tally_(tally),
+        random_(seed),
         options_(RandomOptions(random_)),
         history_(options_, random_),
         policy_(AnyPolicy(random_)),
@@ -77,14 +71,21 @@ class Simulation {
         report_one_in_(random_.Between(1, 4)),
         alternates_one_in_(random_.OneIn(3) ? 4 : 40),
         misses_all_(random_.OneIn(4)),
-        naive_(options_.format, CharacterCounter()),
-        session_(NewSession()) {}
+        note_one_in_(random_.OneIn(4) ? 1'000 : random_.Between(1, 4)),
+        naive_(options_.format, CharacterCounter(), options_.has_recall_tool),
+        session_(NewSession()) {
+    request_.unmasked_tools = &unmasked_tools_;
+  }
 
   void Run() {
     const std::int64_t steps = random_.Between(1, 45);
     for (std::int64_t i = 0; i < steps && !::testing::Test::HasFailure(); ++i) {
       for (const std::string& message : history_.NextStep()) Append(message);
       if (random_.OneIn(10)) continue;  // A client that appends in bulk.
+      while (random_.OneIn(note_one_in_)) {
+        Note();
+        if (random_.OneIn(3)) break;
+      }
       Wait();
       if (random_.OneIn(12)) TryOut();
       Serve();
@@ -106,6 +107,7 @@ class Simulation {
         (options.format == Format::kAnthropicMessages || !options.is_valid);
     options.has_thinking = random.OneIn(3);
     options.repeats = random.OneIn(3);
+    options.has_recall_tool = random.OneIn(2);
     // Small calls tell nothing of the cache.
     options.result_size_max = random.OneIn(4) ? 20'000 : 400;
     if (random.OneIn(40)) options.result_size_max = 50'000;
@@ -122,6 +124,7 @@ class Simulation {
   Session NewSession() const {
     SessionHeader header;
     header.format = options_.format;
+    header.has_recall_tool = options_.has_recall_tool;
     return Session(header, CharacterCounter());
   }
 
@@ -134,6 +137,19 @@ class Simulation {
     session_->Append(record, std::move(parsed->front()));
     records_.emplace_back(std::move(record));
     naive_.Append(message);
+  }
+
+  // Something is fetched again, recalled or pinned, or the tenant's breaker
+  // says something else of tools.
+  void Note() {
+    if (random_.OneIn(3)) {
+      unmasked_tools_ = RandomTools(random_);
+      return;
+    }
+    const Record record = RandomNote(*session_, request_.now, random_);
+    ASSERT_TRUE(session_->Replay(record).ok());
+    naive_.Note(record);
+    records_.push_back(record);
   }
 
   // Some time passes; now and then the cache runs out, the clock is set back,
@@ -216,6 +232,7 @@ class Simulation {
             : 0;
     session_->Apply(decision);
     naive_.Serve(decision);
+    Count(decision);
     records_.emplace_back(decision);
     served_.push_back(decision);
 
@@ -231,6 +248,20 @@ class Simulation {
     if (prices().reasoning_prefix_bound &&
         policy_.thinking != ThinkingRule::kDropBlock) {
       ASSERT_FALSE(session_->stale_from().has_value());
+    }
+  }
+
+  void Count(const ViewServed& decision) {
+    const std::int64_t restores =
+        std::ranges::count(decision.masks, true, &Mask::is_restored);
+    tally_.restores += restores;
+    if (decision.break_reason == BreakReason::kPays ||
+        decision.break_reason == BreakReason::kSchedule) {
+      tally_.warm_restores += restores;
+    }
+    if (restores > 0 && restores == std::ssize(decision.masks) &&
+        decision.strip_from.has_value()) {
+      ++tally_.strips_alone;
     }
   }
 
@@ -273,7 +304,8 @@ class Simulation {
     if (same < before.size()) {
       ASSERT_NE(decision.break_reason, BreakReason::kNone) << "not declared";
       ASSERT_EQ(view.first_change, static_cast<std::int64_t>(same));
-      if (last_frontier_.has_value()) {
+      // A break that is free may show again what stands anywhere.
+      if (last_frontier_.has_value() && !IsRestoring(decision)) {
         ASSERT_GE(view.first_change, *last_frontier_);
       }
     }
@@ -287,6 +319,10 @@ class Simulation {
     ASSERT_EQ(
         view.stable.token_count,
         same == 0 ? 0 : naive_.Foreseen(naive_.TokensBefore()[same], request_));
+  }
+
+  static bool IsRestoring(const ViewServed& decision) {
+    return std::ranges::any_of(decision.masks, &Mask::is_restored);
   }
 
   void CheckTotals(const View& view) {
@@ -323,11 +359,17 @@ class Simulation {
           session_->messages()[static_cast<std::size_t>(mask.sequence)];
       const std::size_t i =
           message.first_observation + static_cast<std::size_t>(mask.index);
+      const bool is_masked =
+          session_->observations()[i].placeholder.has_value();
+      ASSERT_EQ(is_masked, mask.is_restored) << "not sticky";
+      if (mask.is_restored) {
+        ASSERT_NE(decision.break_reason, BreakReason::kNone);
+        ASSERT_NE(decision.break_reason, BreakReason::kWindow);
+        continue;
+      }
       if (!naive_.IsCopied(i, policy_.duplicates)) {
         ASSERT_LT(i + 3, all) << "one of the newest three";
       }
-      ASSERT_FALSE(session_->observations()[i].placeholder.has_value())
-          << "not sticky";
       bool acted_upon = false;
       for (std::size_t m = static_cast<std::size_t>(mask.sequence);
            m < naive_.parsed().size(); ++m) {
@@ -380,37 +422,6 @@ class Simulation {
     if (options_.is_valid && !views_.empty()) CheckValid();
   }
 
-  static void Add(const CallTokens& call, CallTokens& sum) {
-    sum.read += call.read;
-    sum.written += call.written;
-    sum.uncached += call.uncached;
-  }
-
-  static void Add(const std::optional<std::int64_t>& part,
-                  std::optional<std::int64_t>& sum) {
-    if (part.has_value()) sum = sum.value_or(0) + *part;
-  }
-
-  static void AddReport(const UsageReported& report, const ViewServed& view,
-                        Ledger& sum) {
-    const Usage& usage = report.usage;
-    ++sum.usage_count;
-    Add(usage.input_uncached, sum.usage.input_uncached);
-    Add(usage.cache_read, sum.usage.cache_read);
-    Add(usage.cache_write, sum.usage.cache_write);
-    Add(usage.output, sum.usage.output);
-    sum.usage_cost += report.cost.value_or(0);
-    if (report.model != view.model || !usage.input_uncached) return;
-    const std::int64_t reported = *usage.input_uncached +
-                                  usage.cache_read.value_or(0) +
-                                  usage.cache_write.value_or(0);
-    if (reported == 0) return;
-    ++sum.compared_count;
-    sum.estimated_tokens += view.view_call.total();
-    sum.reported_tokens += reported;
-    sum.error_tokens += std::abs(view.view_call.total() - reported);
-  }
-
   std::int64_t CallCount() const {
     return std::count_if(
         served_.begin(), served_.end(),
@@ -418,34 +429,21 @@ class Simulation {
   }
 
   void CheckLedger() {
-    const Ledger& ledger = session_->ledger();
-    Ledger sum;
-    for (const ViewServed& view : served_) {
-      if (view.break_reason != BreakReason::kNone) {
-        ++sum.breaks.at(static_cast<std::size_t>(view.break_reason));
-      }
-      sum.mask_count += static_cast<std::int64_t>(view.masks.size());
-      if (!view.is_new_call) continue;
-      ++sum.call_count;
-      sum.preamble_tokens += view.preamble_tokens;
-      sum.raw_tokens += view.raw_tokens;
-      sum.view_tokens += view.view_tokens;
-      Add(view.raw_call, sum.raw_call);
-      Add(view.view_call, sum.view_call);
-      Add(view.every_turn_call, sum.every_turn_call);
-      sum.raw_cost += view.raw_cost;
-      sum.view_cost += view.view_cost;
-      sum.every_turn_cost += view.every_turn_cost;
-      sum.output_tokens += view.output_tokens;
-      sum.output_cost += view.output_cost;
+    const Session& session = *session_;
+    ASSERT_EQ(LedgerText(session.ledger()),
+              LedgerText(NaiveLedger(served_, reports_)));
+    const std::map<std::string, ToolTally> tallies = naive_.Tallies();
+    ASSERT_EQ(session.tools().size(), tallies.size());
+    for (const auto& [tool, tally] : session.tools()) {
+      ASSERT_EQ(TallyText(tally), TallyText(tallies.at(tool))) << tool;
     }
-    for (const auto& [report, view] : reports_) AddReport(report, view, sum);
-    ASSERT_EQ(LedgerText(ledger), LedgerText(sum));
+    ASSERT_EQ(TallyText(session.other_tools()), TallyText({}));
   }
 
   // The view last served, and what was appended since.
   std::vector<std::string> last_texts() const { return naive_.View(); }
 
+  Tally& tally_;
   Random random_;
   const RandomHistoryOptions options_;
   RandomHistory history_;
@@ -455,6 +453,8 @@ class Simulation {
   const std::int64_t report_one_in_;
   const std::int64_t alternates_one_in_;
   const bool misses_all_;
+  const std::int64_t note_one_in_;
+  std::set<std::string> unmasked_tools_;
   ViewRequest request_ = {.now = 1'000'000 * kMicrosPerSecond,
                           .model = "m1",
                           .preamble_tokens = 100};
@@ -474,13 +474,20 @@ TEST(SessionPropertyTest, RandomSessionsKeepEveryPromise) {
   const std::uint64_t count = NumberFromEnvironment(
       "CLERESTORY_SEEDS",
       std::getenv("CLERESTORY_SEED") == nullptr ? 3'000 : 1);
+  Tally tally;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    Simulation(seed).Run();
+    Simulation(seed, tally).Run();
     if (HasFailure()) {
       FAIL() << "--seed=" << seed
              << ": play it again with CLERESTORY_SEED=" << seed;
     }
   }
+  RecordProperty("restores", absl::StrCat(tally.restores));
+  RecordProperty("warm_restores", absl::StrCat(tally.warm_restores));
+  RecordProperty("strips_alone", absl::StrCat(tally.strips_alone));
+  if (count < 1'000) return;
+  EXPECT_GT(tally.restores, 0);
+  EXPECT_GT(tally.warm_restores, 0);
 }
 
 }  // namespace

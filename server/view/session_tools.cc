@@ -141,12 +141,12 @@ void Session::Apply(const ObservationRecalled& record) {
   Observation& observation = observations_[index];
   const bool is_masked =
       observation.placeholder.has_value() || observation.is_dropped;
-  // Reading it on is one recall.
+  // Reading it on is one recall, and reading what the view shows is none.
   if (is_masked && !observation.is_recalled) {
+    observation.is_recalled = true;
     ++TallyOf(observation.tool).recall_count;
     NoteFetch(index, record.cost);
   }
-  observation.is_recalled = true;
   ++version_;
 }
 
@@ -163,12 +163,14 @@ void Session::NoteSavings(const ViewServed& record) {
   const std::int64_t scale =
       record.token_scale_ppm == 0 ? kScaleOne : record.token_scale_ppm;
   if (record.is_new_call) {
+    const auto saved = [&](const ToolTally& tally) {
+      return SaturatingMultiply(Scaled(tally.masked_tokens, scale),
+                                record.read_price);
+    };
     for (const auto& [tool, tally] : tools_) {
-      if (tally.masked_tokens <= 0) continue;
-      AddOutcome(
-          tool, {.saved = SaturatingMultiply(Scaled(tally.masked_tokens, scale),
-                                             record.read_price)});
+      if (tally.masked_tokens > 0) AddOutcome(tool, {.saved = saved(tally)});
     }
+    other_tools_.saved = SaturatingAdd(other_tools_.saved, saved(other_tools_));
   }
   // What the break costs is shared by what it masks, by size.
   std::int64_t total = 0;

@@ -21,6 +21,7 @@
 #include "server/policy/policy.h"
 #include "server/view/session.h"
 #include "server/view/view.h"
+#include "tests/support/random_notes.h"
 #include "tests/support/random_session.h"
 #include "tests/support/reasoning_binding.h"
 #include "tests/support/scripted_session.h"
@@ -40,6 +41,7 @@ struct Tally {
   std::int64_t forced_strips = 0;
   std::int64_t kept_blocks = 0;
   std::int64_t lone_messages_gone = 0;
+  std::int64_t restores = 0;
 };
 
 class Simulation {
@@ -70,6 +72,10 @@ class Simulation {
       session_.now += random_.Between(0, 400) * kMicrosPerSecond;
       if (random_.OneIn(8)) ChangePolicy();
       if (random_.OneIn(8)) ChangeModel();
+      if (random_.OneIn(6)) {
+        session_.Note(RandomNote(session_.session(), session_.now, random_));
+      }
+      if (random_.OneIn(40)) session_.unmasked_tools = RandomTools(random_);
       Serve();
       if (random_.OneIn(8)) Serve();
     }
@@ -79,6 +85,7 @@ class Simulation {
       EXPECT_EQ(*session.messages()[i].raw, appended_[i]);
     }
     tally_.masks += session.ledger().mask_count;
+    tally_.restores += session.ledger().restore_count;
   }
 
  private:
@@ -232,6 +239,7 @@ TEST_P(StripPropertyTest, NoViewShowsReasoningThatIsRefused) {
   }
   EXPECT_GT(tally.masks, 0);
   EXPECT_GT(tally.bound_views, 0);
+  EXPECT_GT(tally.restores, 0);
   const bool strips = StaleReasoningOf(GetParam()) == StaleReasoning::kRefused;
   EXPECT_EQ(tally.strips > 0, strips);
   EXPECT_EQ(tally.strips_alone > 0, strips);
@@ -242,6 +250,7 @@ TEST_P(StripPropertyTest, NoViewShowsReasoningThatIsRefused) {
   RecordProperty("views", absl::StrCat(tally.views));
   RecordProperty("bound_views", absl::StrCat(tally.bound_views));
   RecordProperty("masks", absl::StrCat(tally.masks));
+  RecordProperty("restores", absl::StrCat(tally.restores));
   RecordProperty("strips", absl::StrCat(tally.strips));
   RecordProperty("strips_alone", absl::StrCat(tally.strips_alone));
   RecordProperty("forced_strips", absl::StrCat(tally.forced_strips));

@@ -45,8 +45,9 @@ std::string ChainDigest(const std::vector<std::string>& messages) {
   return digest;
 }
 
-NaiveSession::NaiveSession(Format format, const TokenCounter& counter)
-    : format_(format), counter_(counter) {}
+NaiveSession::NaiveSession(Format format, const TokenCounter& counter,
+                           bool has_recall_tool)
+    : format_(format), counter_(counter), has_recall_tool_(has_recall_tool) {}
 
 void NaiveSession::Append(const std::string& message) {
   absl::StatusOr<ParsedMessage> parsed =
@@ -116,13 +117,13 @@ void NaiveSession::Serve(const ViewServed& view) {
   }
   events_.emplace_back(std::move(served));
   for (const Mask& mask : view.masks) {
-    for (Observation& observation : observations_) {
-      if (Signed(observation.message) == mask.sequence &&
-          Signed(observation.index) == mask.index) {
-        CLERESTORY_CHECK(!observation.placeholder.has_value());
-        observation.placeholder = mask.placeholder;
-      }
-    }
+    Observation& observation =
+        observations_[PlaceOf(mask.sequence, mask.index)];
+    CLERESTORY_CHECK(observation.placeholder.has_value() == mask.is_restored);
+    observation.placeholder = mask.placeholder;
+    if (!mask.is_restored) continue;
+    observation.placeholder.reset();
+    observation.shown_again = calls_.size() + (view.is_new_call ? 1 : 0);
   }
   for (Thought& thought : thoughts_) {
     for (const Mask& mask : view.masks) {

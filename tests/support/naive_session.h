@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -20,6 +22,7 @@
 #include "server/policy/policy.h"
 #include "server/tokens/token_counter.h"
 #include "server/view/plan_view.h"
+#include "server/view/session_parts.h"
 
 namespace clerestory {
 
@@ -31,12 +34,15 @@ std::string ChainDigest(const std::vector<std::string>& messages);
 // was appended and served, and every answer goes through all of it again.
 class NaiveSession {
  public:
-  NaiveSession(Format format, const TokenCounter& counter);
+  NaiveSession(Format format, const TokenCounter& counter,
+               bool has_recall_tool = false);
 
   // REQUIRES: the message is acceptable.
   void Append(const std::string& message);
   void Serve(const ViewServed& view);
   void Report(const UsageReported& report);
+  // REQUIRES: a repeat, a recall or a pin.
+  void Note(const Record& record);
 
   // What PlanView has to return.
   ViewServed Plan(const Policy& policy, const ModelPrices& prices,
@@ -60,6 +66,8 @@ class NaiveSession {
   // Whether the view shows later what the observation had, as `duplicates` has
   // it. Counted from the first of the history.
   bool IsCopied(std::size_t observation, DuplicateRule duplicates) const;
+  // What came of each tool.
+  std::map<std::string, ToolTally> Tallies() const;
 
   const std::vector<std::string>& history() const { return messages_; }
   const std::vector<ParsedMessage>& parsed() const { return parsed_; }
@@ -72,6 +80,8 @@ class NaiveSession {
     std::int64_t batch = 0;  // The turn of its call.
     std::size_t call = 0;    // Among made_calls_.
     std::optional<std::string> placeholder;
+    // How many calls there had been when it was last shown again.
+    std::size_t shown_again = 0;
   };
   struct MadeCall {
     std::string id;
@@ -92,6 +102,7 @@ class NaiveSession {
     std::string placeholder;
     std::int64_t saving = 0;
     PicoUsd rent = 0;
+    bool is_restored = false;
   };
   struct Call {
     std::int64_t eligible_count = 0;
@@ -113,7 +124,9 @@ class NaiveSession {
     std::int64_t raw = 0;
     std::int64_t every_turn = 0;
   };
-  using Event = std::variant<Served, Recounted, UsageReported>;
+  using Event =
+      std::variant<Served, Recounted, UsageReported, ObservationRepeated,
+                   ObservationRecalled, PinChanged>;
   // What a model's cache holds, by all that was served and reported.
   struct Held {
     bool is_known = false;   // Whether the model was ever called.
@@ -151,6 +164,10 @@ class NaiveSession {
     // Why nothing of the view is found.
     BreakReason cold = BreakReason::kNone;
     PicoUsd read_price = 0;
+    // The tools of which nothing more is masked, and the observations that are
+    // pinned.
+    std::set<std::string> unmasked_tools = {};
+    std::set<std::size_t> pinned = {};
   };
 
   const ParsedResult& result(const Observation& observation) const;
@@ -190,13 +207,28 @@ class NaiveSession {
                     std::size_t count) const;
   // By observation: whether it goes before it is old enough, since the view
   // shows it later.
-  std::vector<bool> EarlyCopies(const Policy& policy, bool is_forced) const;
+  std::vector<bool> EarlyCopies(const Question& question, bool is_forced) const;
   std::optional<Candidate> MaskOf(std::size_t observation, const Policy& policy,
                                   const ModelPrices& prices) const;
   PicoUsd RentOf(std::size_t observation, const Question& question) const;
   // Those before `end`, and earlier copies.
   std::vector<Candidate> CandidatesUpTo(std::size_t end, bool is_forced,
                                         const Question& question) const;
+
+  // Which observations stay, or are shown again (naive_session_exempt.cc).
+  std::size_t PlaceOf(std::int64_t message, std::int64_t index) const;
+  // By tool: its re-fetches and recalls.
+  std::map<std::string, std::int64_t> FetchCounts() const;
+  std::set<std::string> UnmaskedTools(const Policy& policy,
+                                      const ViewRequest& request) const;
+  bool IsPinned(std::size_t observation) const;
+  bool IsExempt(std::size_t observation, bool is_forced,
+                const Question& question) const;
+  // The first message from which on `choice` may show again what is masked;
+  // nothing if it may not.
+  std::optional<std::size_t> ShowsAgainFrom(const Choice& choice,
+                                            const Question& question) const;
+  void ShowAgain(const Question& question, Choice& choice) const;
 
   // What the cache holds and what a call costs (naive_session_cost.cc).
   Held HeldFor(const std::string& model) const;
@@ -240,6 +272,7 @@ class NaiveSession {
 
   Format format_;
   const TokenCounter& counter_;
+  bool has_recall_tool_;
   std::vector<std::string> messages_;
   std::vector<ParsedMessage> parsed_;
   std::vector<Observation> observations_;

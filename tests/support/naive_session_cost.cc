@@ -67,6 +67,7 @@ NaiveSession::Held NaiveSession::HeldFor(const std::string& model) const {
       if (held.every_turn > 0) held.every_turn = recounted->every_turn;
       continue;
     }
+    if (!std::holds_alternative<UsageReported>(event)) continue;
     const auto& report = std::get<UsageReported>(event);
     const std::optional<std::int64_t> read = report.usage.cache_read;
     if (last == nullptr || report.model != last->model || !read) continue;
@@ -184,8 +185,11 @@ NaiveSession::Size NaiveSession::SizeOf(const std::vector<Candidate>& masks,
     const Observation& masked = observations_[mask.observation];
     const std::int64_t message = Signed(masked.message);
     size.saving += mask.saving;
-    if (message < last_count) size.saving_in_last += mask.saving;
-    size.images += result(masked).image_count;
+    // What is shown again was in no cache.
+    if (message < last_count && !mask.is_restored) {
+      size.saving_in_last += mask.saving;
+    }
+    size.images += (mask.is_restored ? -1 : 1) * result(masked).image_count;
     size.tokens_before =
         std::min(size.tokens_before, question.tokens_before[masked.message] +
                                          result(masked).tokens_before -
@@ -213,11 +217,13 @@ NaiveSession::Size NaiveSession::SizeOf(const std::vector<Candidate>& masks,
 std::int64_t NaiveSession::Found(const Size& size,
                                  const Question& question) const {
   if (question.cold != BreakReason::kNone) return 0;
-  const bool loses_images = format_ == Format::kAnthropicMessages &&
-                            size.images > 0 && size.images == ShownImages();
-  return std::min(
-      question.held.view,
-      Foreseen(loses_images ? 0 : size.tokens_before, question.request));
+  // Its entries are not found by a prompt that has pictures if theirs had none,
+  // and the other way round.
+  const std::int64_t before = ShownImages();
+  const bool is_lost = format_ == Format::kAnthropicMessages &&
+                       (before > 0) != (before - size.images > 0);
+  return std::min(question.held.view,
+                  Foreseen(is_lost ? 0 : size.tokens_before, question.request));
 }
 
 PicoUsd NaiveSession::BreakPrice(const Size& size,

@@ -132,8 +132,9 @@ bool NaiveSession::IsCopied(std::size_t observation,
   return false;
 }
 
-std::vector<bool> NaiveSession::EarlyCopies(const Policy& policy,
+std::vector<bool> NaiveSession::EarlyCopies(const Question& question,
                                             bool is_forced) const {
+  const Policy& policy = question.policy;
   std::vector<bool> goes(observations_.size());
   for (std::size_t i = observations_.size(); i-- > OldCount(policy);) {
     const Observation& earlier = observations_[i];
@@ -141,6 +142,7 @@ std::vector<bool> NaiveSession::EarlyCopies(const Policy& policy,
       continue;
     }
     if (!is_forced && IsKeptByTool(i, policy, observations_.size())) continue;
+    if (IsExempt(i, is_forced, question)) continue;
     bool is_answered = true;
     for (const MadeCall& call : made_calls_) {
       is_answered &= call.turn != earlier.batch || call.answer.has_value();
@@ -196,17 +198,19 @@ std::optional<NaiveSession::Candidate> NaiveSession::MaskOf(
 PicoUsd NaiveSession::RentOf(std::size_t observation,
                              const Question& question) const {
   // From the first call on in which it was old enough, or had a copy, and its
-  // tool's rule did not keep it.
+  // tool's rule did not keep it. What was masked paid nothing then, and all
+  // that it had paid before was settled when it was masked.
   PicoUsd rent = question.read_price;
   bool is_begun = false;
-  for (const Call& call : calls_) {
+  for (std::size_t c = 0; c < calls_.size(); ++c) {
+    const Call& call = calls_[c];
     is_begun |= call.eligible_count > Signed(observation);
     if (question.policy.duplicates != DuplicateRule::kOff) {
       for (std::size_t i = observation + 1; i < call.observation_count; ++i) {
         is_begun |= IsCopyOf(i, observation, question.policy.duplicates);
       }
     }
-    if (is_begun &&
+    if (is_begun && c >= observations_[observation].shown_again &&
         !IsKeptByTool(observation, question.policy, call.observation_count)) {
       rent += call.read_price;
     }
@@ -216,12 +220,13 @@ PicoUsd NaiveSession::RentOf(std::size_t observation,
 
 std::vector<NaiveSession::Candidate> NaiveSession::CandidatesUpTo(
     std::size_t end, bool is_forced, const Question& question) const {
-  const std::vector<bool> copies = EarlyCopies(question.policy, is_forced);
+  const std::vector<bool> copies = EarlyCopies(question, is_forced);
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < observations_.size(); ++i) {
     if (i >= end && !copies[i]) continue;
     if (!is_forced && IsKeptByTool(i, question.policy, observations_.size()))
       continue;
+    if (IsExempt(i, is_forced, question)) continue;
     std::optional<Candidate> candidate =
         MaskOf(i, question.policy, question.prices);
     if (!candidate.has_value()) continue;

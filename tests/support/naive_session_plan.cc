@@ -106,7 +106,8 @@ bool NaiveSession::IsBetterLater(const Choice& choice,
     for (std::size_t i = begin; i < end; ++i) {
       const auto mask = MaskOf(i, question.policy, question.prices);
       if (!mask.has_value() || goes_now[i] ||
-          IsKeptByTool(i, question.policy, observations_.size())) {
+          IsKeptByTool(i, question.policy, observations_.size()) ||
+          IsExempt(i, false, question)) {
         continue;
       }
       const auto call = static_cast<std::int64_t>((i - begin) / each) + 1;
@@ -220,6 +221,10 @@ ViewServed NaiveSession::Plan(const Policy& policy, const ModelPrices& prices,
     question.cold = question.held.is_missed ? BreakReason::kCacheMissed
                                             : BreakReason::kCacheCold;
   }
+  question.unmasked_tools = UnmaskedTools(policy, request);
+  for (std::size_t i = 0; i < observations_.size(); ++i) {
+    if (IsPinned(i)) question.pinned.insert(i);
+  }
   const std::int64_t before = PromptTokens(question);
 
   ViewServed view;
@@ -246,6 +251,7 @@ ViewServed NaiveSession::Plan(const Policy& policy, const ModelPrices& prices,
   if (policy.mode != Mode::kOff && policy.mode != Mode::kDelegate) {
     choice = ByMode(question);
     FitWindow(question, choice);
+    ShowAgain(question, choice);
   }
   choice.strip_from = StripFrom(choice.masks, question);
   if (choice.strip_from && choice.reason == BreakReason::kNone) {
@@ -259,7 +265,8 @@ ViewServed NaiveSession::Plan(const Policy& policy, const ModelPrices& prices,
     const Observation& observation = observations_[mask.observation];
     view.masks.push_back({.sequence = Signed(observation.message),
                           .index = Signed(observation.index),
-                          .placeholder = mask.placeholder});
+                          .placeholder = mask.placeholder,
+                          .is_restored = mask.is_restored});
   }
 
   for (const ParsedMessage& message : parsed_) {

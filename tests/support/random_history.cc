@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "server/formats/recall_tool.h"
 #include "server/model/message.h"
 #include "tests/support/messages.h"
 #include "tests/support/random_session.h"
@@ -292,6 +293,9 @@ RandomHistory::RandomCall RandomHistory::NewCall(std::int64_t index) {
                 : absl::StrCat("c", call_count_++);
   if (is_gemini() && random_.OneIn(2)) call.id.clear();
   call.tool = random_.OneIn(2) ? "read" : "bash";
+  if (options_.has_recall_tool && random_.OneIn(4)) {
+    call.tool = std::string(kRecallToolName);
+  }
   call.kind = "function_call";
   if (options_.format == Format::kOpenaiResponses) {
     call.kind =

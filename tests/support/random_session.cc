@@ -66,6 +66,10 @@ Policy RandomPolicy(Random& random) {
     policy.window_tokens = random.Between(100, 20'000);
     policy.reserve_tokens = random.Between(0, policy.window_tokens - 1);
   }
+  if (!random.OneIn(4)) {
+    policy.refetch_session_limit = random.OneIn(2) ? 0 : random.Between(1, 6);
+    policy.recall_keep_turns = random.Size(20);
+  }
   if (random.OneIn(3)) policy.placeholder = "~";
   if (random.OneIn(6)) policy.placeholder = R"("""""""""" {size})";
   return policy;

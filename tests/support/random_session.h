@@ -48,6 +48,8 @@ struct RandomHistoryOptions {
   bool has_unknown = true;
   // Whether calls and their results are repeated now and then.
   bool repeats = false;
+  // Whether some calls are of the tool that recalls what is masked.
+  bool has_recall_tool = false;
   // The most characters of a result.
   std::int64_t result_size_max = 400;
 };

@@ -31,6 +31,7 @@
 #include "server/json/literal.h"
 #include "server/model/message.h"
 #include "server/policy/policy.h"
+#include "tests/support/random_notes.h"
 #include "tests/support/random_session.h"
 #include "tests/support/scripted_session.h"
 
@@ -127,6 +128,10 @@ void PrintSession(const Arguments& arguments, std::uint64_t seed) {
     if (random.OneIn(6) && i != step_count) continue;
     session.now += random.Between(0, 400) * kMicrosPerSecond;
     if (random.OneIn(15)) session.policy = AnyPolicy(random);
+    if (random.OneIn(6)) {
+      session.Note(RandomNote(session.session(), session.now, random));
+    }
+    if (random.OneIn(40)) session.unmasked_tools = RandomTools(random);
     session.Serve();
     lines.push_back(absl::StrCat(
         R"({"format":")", FormatName(arguments.format), R"(","seed":)", seed,

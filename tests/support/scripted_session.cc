@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,22 +18,26 @@
 #include "gtest/gtest.h"
 #include "server/cost/prices.h"
 #include "server/model/message.h"
+#include "server/model/money.h"
 #include "server/model/record.h"
+#include "server/model/repeat.h"
 #include "server/policy/policy.h"
 #include "server/tokens/chars_token_counter.h"
 #include "server/tokens/token_counter.h"
 #include "server/view/plan_view.h"
 #include "server/view/session.h"
+#include "server/view/session_parts.h"
 #include "server/view/view.h"
 #include "tests/support/messages.h"
 
 namespace clerestory {
 namespace {
 
-SessionHeader HeaderOf(Format format) {
+SessionHeader HeaderOf(Format format, bool has_recall_tool) {
   SessionHeader header;
   header.key = {.tenant = "t", .session = "s"};
   header.format = format;
+  header.has_recall_tool = has_recall_tool;
   return header;
 }
 
@@ -77,8 +83,10 @@ Policy PlainPolicy() {
   return policy;
 }
 
-ScriptedSession::ScriptedSession(Format format)
-    : format_(format), session_(HeaderOf(format), CharacterCounter()) {}
+ScriptedSession::ScriptedSession(Format format, bool has_recall_tool)
+    : header_(HeaderOf(format, has_recall_tool)),
+      format_(format),
+      session_(header_, CharacterCounter()) {}
 
 void ScriptedSession::Append(const std::string& message) {
   const MessageAppended record = {.time = now, .message = ToBytes(message)};
@@ -138,7 +146,8 @@ ViewServed ScriptedSession::Plan() const {
                   {.now = now,
                    .model = model,
                    .preamble_tokens = preamble_tokens,
-                   .preamble_digest = preamble_digest});
+                   .preamble_digest = preamble_digest,
+                   .unmasked_tools = &unmasked_tools});
 }
 
 View ScriptedSession::Serve() {
@@ -164,8 +173,47 @@ void ScriptedSession::Close(Outcome outcome) {
   records_.emplace_back(record);
 }
 
+ObservationId ScriptedSession::IdOf(std::size_t observation) const {
+  const Observation& at = session_.observations()[observation];
+  return {.sequence = at.sequence, .index = at.index};
+}
+
+void ScriptedSession::Note(const Record& record) {
+  std::visit(
+      [this](const auto& note) {
+        using Kind = std::decay_t<decltype(note)>;
+        if constexpr (!std::is_same_v<Kind, MessageAppended>) {
+          session_.Apply(note);
+        }
+      },
+      record);
+  records_.push_back(record);
+}
+
+void ScriptedSession::SetPin(const Pin& pin, bool is_pinned) {
+  Note(PinChanged{.time = now, .pin = pin, .is_pinned = is_pinned});
+}
+
+void ScriptedSession::PinObservation(std::size_t observation, bool is_pinned) {
+  SetPin({.observation = IdOf(observation)}, is_pinned);
+}
+
+void ScriptedSession::NoteRepeat(std::size_t later, std::size_t earlier,
+                                 RepeatKind kind, PicoUsd cost) {
+  Note(ObservationRepeated{.time = now,
+                           .later = IdOf(later),
+                           .earlier = IdOf(earlier),
+                           .kind = kind,
+                           .cost = cost});
+}
+
+void ScriptedSession::NoteRecall(std::size_t observation, PicoUsd cost) {
+  Note(ObservationRecalled{
+      .time = now, .observation = IdOf(observation), .cost = cost});
+}
+
 Session ScriptedSession::Replayed() const {
-  Session session(HeaderOf(format_), CharacterCounter());
+  Session session(header_, CharacterCounter());
   for (const Record& record : records_) {
     const absl::Status status = session.Replay(record);
     EXPECT_TRUE(status.ok()) << status;
@@ -205,13 +253,23 @@ std::string LedgerText(const Ledger& ledger) {
       ledger.view_cost, " ", ledger.every_turn_cost, "\noutput ",
       ledger.output_tokens, " ", ledger.output_cost, "\nbreaks ",
       absl::StrJoin(ledger.breaks, " "), "\nmasks ", ledger.mask_count, " ",
-      ledger.drop_count, " ", ledger.argument_mask_count, " ",
-      ledger.copied_placeholder_count, "\nusage ", ledger.usage_count, " ",
-      Text(ledger.usage.input_uncached), " ", Text(ledger.usage.cache_read),
-      " ", Text(ledger.usage.cache_write), " ", Text(ledger.usage.output), " ",
-      Text(ledger.usage.reasoning), " cost ", ledger.usage_cost, "\ncompared ",
-      ledger.compared_count, " ", ledger.estimated_tokens, " ",
-      ledger.reported_tokens, " ", ledger.error_tokens, "\n");
+      ledger.restore_count, " ", ledger.drop_count, " ",
+      ledger.argument_mask_count, " ", ledger.copied_placeholder_count,
+      "\nusage ", ledger.usage_count, " ", Text(ledger.usage.input_uncached),
+      " ", Text(ledger.usage.cache_read), " ", Text(ledger.usage.cache_write),
+      " ", Text(ledger.usage.output), " ", Text(ledger.usage.reasoning),
+      " cost ", ledger.usage_cost, "\ncompared ", ledger.compared_count, " ",
+      ledger.estimated_tokens, " ", ledger.reported_tokens, " ",
+      ledger.error_tokens, "\n");
+}
+
+std::string TallyText(const ToolTally& tally) {
+  return absl::StrCat("observations ", tally.observation_count, " masked ",
+                      tally.mask_count, " fetched ", tally.refetched_count,
+                      " repeats ", absl::StrJoin(tally.repeats, " "),
+                      " recalls ", tally.recall_count, " turns ",
+                      tally.refetch_turns, " tokens ", tally.masked_tokens,
+                      " saved ", tally.saved, " lost ", tally.lost);
 }
 
 std::string SessionText(const Session& session) {
@@ -236,6 +294,16 @@ std::string SessionText(const Session& session) {
                     last.message_count, " ", last.view_call.total(), " ",
                     last.raw_call.total(), "\n");
   }
+  for (const auto& [tool, tally] : session.tools()) {
+    absl::StrAppend(&text, "tool ", tool, " ", TallyText(tally), "\n");
+  }
+  absl::StrAppend(&text, "other tools ", TallyText(session.other_tools()),
+                  "\n");
+  for (const Pin& pin : session.pins()) {
+    const ObservationId id = pin.observation.value_or(ObservationId{-1, -1});
+    absl::StrAppend(&text, "pin ", id.sequence, " ", id.index, " ", pin.tool,
+                    " ", pin.resource, "\n");
+  }
   for (std::int64_t m = 0; m < session.message_count(); ++m) {
     const SessionMessage& message =
         session.messages()[static_cast<std::size_t>(m)];
@@ -244,13 +312,14 @@ std::string SessionText(const Session& session) {
                     " ", session.ViewDigest(m + 1).ToHex(), "\n");
   }
   for (const Observation& observation : session.observations()) {
-    absl::StrAppend(&text, "observation ", observation.sequence, " ",
-                    observation.index, " ", observation.tool, " ",
-                    observation.turn, " ", observation.view_tokens_before, " ",
-                    observation.rent_base, " ",
-                    observation.placeholder.value_or("-"), " ",
-                    observation.placeholder_tokens, " ", observation.mask_time,
-                    " ", static_cast<int>(observation.mask_reason), "\n");
+    absl::StrAppend(
+        &text, "observation ", observation.sequence, " ", observation.index,
+        " ", observation.tool, " ", observation.turn, " ",
+        observation.view_tokens_before, " ", observation.rent_base, " ",
+        observation.placeholder.value_or("-"), " ",
+        observation.placeholder_tokens, " ", observation.mask_time, " ",
+        static_cast<int>(observation.mask_reason), " ", observation.was_masked,
+        observation.is_refetched, observation.is_recalled, "\n");
   }
   return text;
 }

@@ -4,17 +4,22 @@
 #ifndef CLERESTORY_TESTS_SUPPORT_SCRIPTED_SESSION_H_
 #define CLERESTORY_TESTS_SUPPORT_SCRIPTED_SESSION_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "server/base/time.h"
 #include "server/cost/prices.h"
 #include "server/model/message.h"
+#include "server/model/money.h"
 #include "server/model/record.h"
+#include "server/model/repeat.h"
 #include "server/policy/policy.h"
 #include "server/tokens/token_counter.h"
 #include "server/view/session.h"
+#include "server/view/session_parts.h"
 #include "server/view/view.h"
 #include "tests/support/messages.h"
 
@@ -35,7 +40,8 @@ Policy PlainPolicy();
 // kept, and applied after it was planned.
 class ScriptedSession {
  public:
-  explicit ScriptedSession(Format format = Format::kAnthropicMessages);
+  explicit ScriptedSession(Format format = Format::kAnthropicMessages,
+                           bool has_recall_tool = false);
 
   // What the next view is planned with, for a test to set.
   Policy policy = PlainPolicy();
@@ -44,6 +50,7 @@ class ScriptedSession {
   TimeMicros now = 1'000 * kMicrosPerSecond;
   std::int64_t preamble_tokens = 0;
   std::string preamble_digest = {};
+  std::set<std::string> unmasked_tools = {};
 
   // Appends messages; they must be acceptable.
   void Append(const std::string& message);
@@ -70,6 +77,15 @@ class ScriptedSession {
   void Report(const Usage& usage);
   void Close(Outcome outcome);
 
+  // Applies a record that is no message and no view.
+  void Note(const Record& record);
+  // The same for the observations at these places among all.
+  void SetPin(const Pin& pin, bool is_pinned = true);
+  void PinObservation(std::size_t observation, bool is_pinned = true);
+  void NoteRepeat(std::size_t later, std::size_t earlier,
+                  RepeatKind kind = RepeatKind::kRefetch, PicoUsd cost = 0);
+  void NoteRecall(std::size_t observation, PicoUsd cost = 0);
+
   const Session& session() const { return session_; }
   const std::vector<Record>& records() const { return records_; }
   // The session as it is after a restart.
@@ -81,6 +97,9 @@ class ScriptedSession {
   std::vector<std::size_t> masked() const;
 
  private:
+  ObservationId IdOf(std::size_t observation) const;
+
+  SessionHeader header_;
   Format format_;
   Session session_;
   std::vector<Record> records_;
@@ -92,6 +111,9 @@ std::vector<std::string> Texts(const std::vector<Bytes>& messages);
 
 // All that a ledger says, a line each: equal texts, equal ledgers.
 std::string LedgerText(const Ledger& ledger);
+
+// All that a tally says, in one line.
+std::string TallyText(const ToolTally& tally);
 
 // All that a session says of itself, its view and ledger: equal texts, equal
 // sessions.
