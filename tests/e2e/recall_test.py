@@ -145,6 +145,80 @@ def test_blocks_come_typed_and_uncut(served):
     assert (error.reason, error.field) == ("FIELD_INVALID", "limit")
 
 
+PICTURE = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+PHOTO = {"image": {"format": "png", "source": {"bytes": "aGk="}}}
+SCREEN = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+
+# A call of each format, its result, and what stands beside the text "a\nb".
+RESULTS = {
+    session_pb2.FORMAT_OPENAI_CHAT: (
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {
+                    "id": "a",
+                    "type": "function",
+                    "function": {"name": "r", "arguments": "{}"},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": "a\nb"},
+        [],
+    ),
+    session_pb2.FORMAT_OPENAI_RESPONSES: (
+        {"type": "function_call", "call_id": "a", "name": "r", "arguments": "{}"},
+        {
+            "type": "function_call_output",
+            "call_id": "a",
+            "output": [{"type": "input_text", "text": "a\nb"}, SCREEN],
+        },
+        [SCREEN],
+    ),
+    session_pb2.FORMAT_GEMINI: (
+        {"role": "model", "parts": [{"functionCall": {"name": "r", "args": {}}}]},
+        {
+            "role": "user",
+            "parts": [
+                {
+                    "functionResponse": {
+                        "name": "r",
+                        "parts": [PICTURE],
+                        "response": {"output": "a\nb"},
+                    }
+                }
+            ],
+        },
+        [PICTURE],
+    ),
+    session_pb2.FORMAT_BEDROCK_CONVERSE: (
+        {
+            "role": "assistant",
+            "content": [{"toolUse": {"toolUseId": "a", "name": "r", "input": {}}}],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"toolResult": {"toolUseId": "a", "content": [{"text": "a\nb"}, PHOTO]}}
+            ],
+        },
+        [PHOTO],
+    ),
+}
+
+
+@pytest.mark.parametrize("wire_format", RESULTS)
+def test_every_format_comes_as_text_and_blocks(served, wire_format):
+    _, client, _ = served
+    asked, answered, beside = RESULTS[wire_format]
+    client.create("s", wire_format, recall_tool=True)
+    client.append("s", [dumps(asked), dumps(answered)])
+    page = client.recall("s", "1.0")
+    assert page.parts[0].text == "a\nb"
+    assert [part.json for part in page.parts[1:]] == [dumps(each) for each in beside]
+    assert page.tool == "r" and not page.is_masked
+
+
 def test_a_recall_counts_once_and_twice_keeps_the_tool(served):
     _, client, _ = served
     agent = recalling(client)
