@@ -308,7 +308,7 @@ std::vector<ChartMark> BreakMarks(const ChartLine& line,
     marks.push_back(
         {.at = line.points[i],
          .text = absl::StrCat("call ", i + 1, ": ", line.name, " masks ",
-                              view.masks.size(), ", ",
+                              MaskedCount(view), ", ",
                               std::string(BreakName(view.break_reason)))});
   }
   return marks;

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "clerestory/v1/view_service.pb.h"
 #include "server/base/digest.h"
@@ -103,7 +105,9 @@ CallTokens ReplayCheck::Add(const std::vector<std::string>& history,
       stripped_[i] = true;
     }
   }
-  CheckPrefix(view, CheckMessages(history, view));
+  const std::vector<std::size_t> left = CheckMessages(history, view);
+  CheckRestored(history, view, left);
+  CheckPrefix(view, left);
   CheckDigests(view);
 
   CallTokens tokens;
@@ -212,6 +216,52 @@ void ReplayCheck::CheckMessage(std::size_t index, const std::string& appended,
     valid_.push_back(absl::StrCat("view ", view_count_, ": message ", index,
                                   " has other bytes around its results"));
   }
+}
+
+void ReplayCheck::CheckRestored(const std::vector<std::string>& history,
+                                const v1::BuildViewResponse& view,
+                                const std::vector<std::size_t>& left) {
+  // Where messages stand is then for the server to say.
+  if (calls_edited_) return;
+  for (const v1::MaskedObservation& mask : view.report().break_().masks()) {
+    if (!mask.is_restored() ||
+        ShowsOriginal(mask.observation_id(), history, view, left)) {
+      continue;
+    }
+    valid_.push_back(absl::StrCat("view ", view_count_, ": observation ",
+                                  mask.observation_id(),
+                                  " is shown again with other bytes"));
+  }
+}
+
+bool ReplayCheck::ShowsOriginal(const std::string& observation_id,
+                                const std::vector<std::string>& history,
+                                const v1::BuildViewResponse& view,
+                                const std::vector<std::size_t>& left) const {
+  const std::pair<std::string, std::string> id =
+      absl::StrSplit(observation_id, absl::MaxSplits('.', 1));
+  std::size_t sequence = 0;
+  std::size_t index = 0;
+  if (!absl::SimpleAtoi(id.first, &sequence) ||
+      !absl::SimpleAtoi(id.second, &index) || sequence >= history.size()) {
+    return false;
+  }
+  const auto place = std::ranges::lower_bound(left, sequence) - left.begin();
+  if (place >= view.messages_size()) return false;
+  const std::string& appended = history[sequence];
+  const std::string& shown = view.messages(static_cast<int>(place));
+  const FormatAdapter& adapter = AdapterFor(format_);
+  const absl::StatusOr<ParsedMessage> a = adapter.Parse(appended, counter_);
+  const absl::StatusOr<ParsedMessage> b = adapter.Parse(shown, counter_);
+  if (!a.ok() || !b.ok() || index >= a->results.size() ||
+      index >= b->results.size()) {
+    return false;
+  }
+  const auto same = [&](ByteSpan x, ByteSpan y) {
+    return appended.substr(x.offset, x.size) == shown.substr(y.offset, y.size);
+  };
+  return same(a->results[index].content, b->results[index].content) &&
+         same(a->results[index].attachments, b->results[index].attachments);
 }
 
 void ReplayCheck::CheckPrefix(const v1::BuildViewResponse& view,

@@ -37,8 +37,8 @@ class ReplayCheck {
   // Checked are: one message for each of the history; a message that differs is
   // a masked one of the same role, with the same calls and results in the same
   // order (valid); the view begins with the bytes of the one before it, or up
-  // to the message that its break names (prefix-stable); the digests are those
-  // of the bytes.
+  // to the message that its break names (prefix-stable); what a break shows
+  // again has the bytes that were appended; the digests are those of the bytes.
   //
   // Where a break leaves out reasoning, the messages are compared without it,
   // and none of it may come back. From a break on that drops calls or masks
@@ -76,6 +76,14 @@ class ReplayCheck {
                  std::map<std::string, std::int64_t> reasoning);
   void CheckMessage(std::size_t index, const std::string& appended,
                     const std::string& shown);
+  void CheckRestored(const std::vector<std::string>& history,
+                     const v1::BuildViewResponse& view,
+                     const std::vector<std::size_t>& left);
+  // Whether `view` shows what was appended of the observation.
+  bool ShowsOriginal(const std::string& observation_id,
+                     const std::vector<std::string>& history,
+                     const v1::BuildViewResponse& view,
+                     const std::vector<std::size_t>& left) const;
   void CheckPrefix(const v1::BuildViewResponse& view,
                    const std::vector<std::size_t>& left);
   void CheckDigests(const v1::BuildViewResponse& view);

@@ -90,6 +90,17 @@ v1::BuildViewResponse WithBreak(v1::BuildViewResponse view,
   return view;
 }
 
+// A break at message 2 that shows this observation again.
+v1::BuildViewResponse Restoring(v1::BuildViewResponse view,
+                                const std::string& observation_id) {
+  view = WithBreak(std::move(view), 2);
+  v1::MaskedObservation& mask =
+      *view.mutable_report()->mutable_break_()->add_masks();
+  mask.set_observation_id(observation_id);
+  mask.set_is_restored(true);
+  return view;
+}
+
 class ReplayCheckTest : public ::testing::Test {
  protected:
   CallTokens Add(const Messages& history, v1::BuildViewResponse view) {
@@ -135,6 +146,14 @@ TEST_F(ReplayCheckTest, ViewsThatKeepTheirPromisesHaveNoComplaint) {
   ExpectNoComplaint();
 }
 
+TEST_F(ReplayCheckTest, ABreakMayShowAgainWhatWasMasked) {
+  Messages masked = Whole();
+  masked[2] = Result("a", "[masked]");
+  Add(Whole(), WithBreak(View(masked, 0), 2));
+  Add(Whole(), Restoring(View(Whole(), 2), "2.0"));
+  ExpectNoComplaint();
+}
+
 TEST_F(ReplayCheckTest, TheFirstViewMayMask) {
   Messages masked = Whole();
   masked[2] = Result("a", "[masked]");
@@ -158,6 +177,23 @@ TEST_F(ReplayCheckTest, ALossIsNoted) {
 }
 
 // --- valid -----------------------------------------------------------------
+
+TEST_F(ReplayCheckTest, WhatIsShownAgainHasTheBytesThatWereAppended) {
+  Messages masked = Whole();
+  masked[2] = Result("a", "[masked]");
+  Add(Whole(), WithBreak(View(masked, 0), 2));
+  masked[2] = Result("a", "almost A");
+  Add(Whole(), Restoring(View(masked, 2), "2.0"));
+  ExpectInvalid("observation 2.0 is shown again with other bytes");
+}
+
+TEST_F(ReplayCheckTest, WhatIsShownAgainIsThere) {
+  for (const char* const id : {"2.1", "1.0", "9.0", "2", ""}) {
+    ReplayCheck check(Format::kAnthropicMessages, kPreamble, counter_);
+    check.Add(Whole(), Restoring(View(Whole(), 0), id), 1, kModel);
+    EXPECT_THAT(check.valid(), ElementsAre(HasSubstr("shown again"))) << id;
+  }
+}
 
 TEST_F(ReplayCheckTest, AMissingMessageIsFound) {
   Add(Whole(), View(Start(), 0));

@@ -214,18 +214,22 @@ PicoUsd OutputCost(const ViewServed& view, std::int64_t tokens,
       tokens, RatesFor(prices, view.view_call.total(), false).output);
 }
 
-// What it would cost if all that `view` masks, which saves `saved` tokens, were
-// fetched again.
-PicoUsd RefetchCost(const ViewServed& view, std::int64_t saved,
-                    const ModelPrices& prices) {
+// What it would cost if all `masked` observations that `view` masks, which
+// saves `saved` tokens, were fetched again.
+PicoUsd RefetchCost(const ViewServed& view, std::int64_t masked,
+                    std::int64_t saved, const ModelPrices& prices) {
   const PicoUsd call =
       SaturatingAdd(SaturatingMultiply(view.view_call.total(), prices.read),
                     SaturatingMultiply(kRefetchOutputTokens, prices.output));
-  return SaturatingAdd(SaturatingMultiply(std::ssize(view.masks), call),
+  return SaturatingAdd(SaturatingMultiply(masked, call),
                        SaturatingMultiply(saved, prices.write));
 }
 
 }  // namespace
+
+std::int64_t MaskedCount(const ViewServed& view) {
+  return std::ranges::count(view.masks, false, &Mask::is_restored);
+}
 
 absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
                                         const Policy& policy,
@@ -235,31 +239,31 @@ absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
   Session session(HeaderOf(input), counter);
   BacktestResult result;
   std::int64_t saved = 0;  // By the view before, in tokens.
-  CLERESTORY_RETURN_IF_ERROR(Play(
-      input, policy, prices, go_on, session,
-      [&](ViewServed view, std::int64_t output_tokens,
-          const ModelPrices& call_prices) {
-        BacktestCall call;
-        call.output_tokens = output_tokens;
-        call.cost = SaturatingAdd(view.view_cost,
-                                  OutputCost(view, output_tokens, call_prices));
-        result.cost = SaturatingAdd(result.cost, call.cost);
-        result.input.read += view.view_call.read;
-        result.input.written += view.view_call.written;
-        result.input.uncached += view.view_call.uncached;
-        result.output_tokens += output_tokens;
-        ++result.breaks.at(static_cast<std::size_t>(view.break_reason));
-        const auto masked = static_cast<std::int64_t>(view.masks.size());
-        const std::int64_t saved_now =
-            view.raw_tokens.total() - view.view_tokens.total();
-        result.masked_count += masked;
-        result.refetch_cost =
-            SaturatingAdd(result.refetch_cost,
-                          RefetchCost(view, saved_now - saved, call_prices));
-        saved = saved_now;
-        call.view = std::move(view);
-        result.calls.push_back(std::move(call));
-      }));
+  CLERESTORY_RETURN_IF_ERROR(
+      Play(input, policy, prices, go_on, session,
+           [&](ViewServed view, std::int64_t output_tokens,
+               const ModelPrices& call_prices) {
+             BacktestCall call;
+             call.output_tokens = output_tokens;
+             call.cost = SaturatingAdd(
+                 view.view_cost, OutputCost(view, output_tokens, call_prices));
+             result.cost = SaturatingAdd(result.cost, call.cost);
+             result.input.read += view.view_call.read;
+             result.input.written += view.view_call.written;
+             result.input.uncached += view.view_call.uncached;
+             result.output_tokens += output_tokens;
+             ++result.breaks.at(static_cast<std::size_t>(view.break_reason));
+             const std::int64_t masked = MaskedCount(view);
+             const std::int64_t saved_now =
+                 view.raw_tokens.total() - view.view_tokens.total();
+             result.masked_count += masked;
+             result.refetch_cost = SaturatingAdd(
+                 result.refetch_cost,
+                 RefetchCost(view, masked, saved_now - saved, call_prices));
+             saved = saved_now;
+             call.view = std::move(view);
+             result.calls.push_back(std::move(call));
+           }));
   result.tools = session.tools();
   return result;
 }

@@ -47,6 +47,9 @@ struct BacktestCall {
   PicoUsd cost = 0;  // Of input and output.
 };
 
+// How many observations or calls `view` masks; what it shows again is none.
+std::int64_t MaskedCount(const ViewServed& view);
+
 // What a session costs under a policy.
 struct BacktestResult {
   std::vector<BacktestCall> calls;

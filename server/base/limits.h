@@ -65,6 +65,14 @@ inline constexpr std::int64_t kPageSizeMax = 1000;
 // asked for.
 inline constexpr std::int64_t kObservationPageBytesMax = 1LL << 20;
 
+// The bytes of an observation in one RecallObservation when no limit is given:
+// a model reads them. The most are those of ReadObservation.
+inline constexpr std::int64_t kRecallPageBytesDefault = 32LL << 10;
+static_assert(kRecallPageBytesDefault <= kObservationPageBytesMax);
+
+// The most bytes of a resource that is pinned.
+inline constexpr std::int64_t kPinResourceBytesMax = 4096;
+
 // The most tokens that one message, call or report may be said to have: a sum
 // of them over a session cannot overflow 64 bits, nor can the product of one
 // with a price.

@@ -33,6 +33,7 @@
 #include "server/policy/policy_set.h"
 #include "server/policy/tool_glob.h"
 #include "server/view/call_cost.h"
+#include "server/view/exempt.h"
 #include "server/view/plan_view.h"
 #include "server/view/repeats.h"
 #include "server/view/session.h"
@@ -107,6 +108,11 @@ std::string DelegatedClearing(const Session& session, const Policy& policy) {
 
 }  // namespace
 
+const std::string& LastModel(const Session& session) {
+  return session.last_view().has_value() ? session.last_view()->model
+                                         : session.header().model;
+}
+
 absl::Status Closed(const Session& session) {
   return MakeError(
       absl::StatusCode::kFailedPrecondition, Reason::kSessionClosed,
@@ -148,9 +154,7 @@ absl::Status Append(const AppendRequest& request, const Rules& rules,
     records.emplace_back(std::move(record));
   }
   if (first == session.observations().size()) return absl::OkStatus();
-  const std::string& model = session.last_view().has_value()
-                                 ? session.last_view()->model
-                                 : session.header().model;
+  const std::string& model = LastModel(session);
   NoteRepeats(first, request.now,
               *rules.policies.For(session.header(), model).policy,
               rules.prices.Of(model, request.now), session, records);
@@ -163,10 +167,7 @@ absl::StatusOr<Usage> TakeUsage(const UsageInput& usage,
                                 std::vector<Record>& records,
                                 std::optional<LearnedSample>& learned) {
   UsageReported record{.time = now, .model = model, .usage = {}};
-  if (record.model.empty()) {
-    record.model = session.last_view().has_value() ? session.last_view()->model
-                                                   : session.header().model;
-  }
+  if (record.model.empty()) record.model = LastModel(session);
   CLERESTORY_ASSIGN_OR_RETURN(record.usage,
                               ReadUsage(session.header().format, usage));
   if (session.IsReported(record)) return record.usage;
@@ -236,6 +237,10 @@ absl::StatusOr<BuiltView> Decide(const BuildViewRequest& request,
   built.policy_name = std::string(applied.name);
   built.policy_digest = std::string(applied.digest);
   built.is_control = applied.is_control;
+  const Exempt exempt(session, policy, rules.unmasked_tools);
+  for (const auto& [tool, tally] : session.tools()) {
+    if (exempt.IsUnmasked(tool)) built.unmasked_tools.push_back(tool);
+  }
   built.model = model;
   built.is_model_known = rules.prices.IsKnown(model);
   built.cache_status = session.cache().StatusOf(model);

@@ -72,6 +72,8 @@ struct BuiltView {
   // As in v1.ViewReport; "" if there is none.
   std::string context_management;
   bool needs_drop_block = false;
+  // The tools of the session that are not masked any more, by name.
+  std::vector<std::string> unmasked_tools;
 };
 
 // What the calls on a session of one tenant go by, as it is now.
@@ -112,6 +114,9 @@ absl::StatusOr<BuiltView> Decide(const BuildViewRequest& request,
                                  const Rules& rules, Session& session,
                                  std::vector<Record>& records,
                                  std::optional<LearnedSample>& learned);
+
+// The model that was called last, or before the first call that of the header.
+const std::string& LastModel(const Session& session);
 
 // The error of a session that is closed.
 absl::Status Closed(const Session& session);

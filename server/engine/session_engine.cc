@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -28,6 +29,7 @@
 #include "server/cost/prices.h"
 #include "server/engine/policy_document.h"
 #include "server/engine/policy_registry.h"
+#include "server/engine/recall.h"
 #include "server/engine/session_cache.h"
 #include "server/engine/session_meter.h"
 #include "server/engine/tool_registry.h"
@@ -38,6 +40,7 @@
 #include "server/policy/policy_set.h"
 #include "server/store/session_store.h"
 #include "server/tokens/token_counter.h"
+#include "server/view/exempt.h"
 #include "server/view/plan_view.h"
 #include "server/view/session.h"
 #include "server/view/view.h"
@@ -58,22 +61,6 @@ Durability DurabilityOf(const std::vector<Record>& records) {
   return Durability::kBuffered;
 }
 
-SessionSummary Summarize(const Session& session) {
-  SessionSummary summary;
-  summary.header = session.header();
-  summary.message_count = session.message_count();
-  summary.history_bytes = session.history_bytes();
-  summary.observation_count =
-      static_cast<std::int64_t>(session.observations().size());
-  summary.masked_count = session.ledger().mask_count;
-  summary.ledger = session.ledger();
-  summary.read_price_sum = session.read_price_sum();
-  if (session.last_view().has_value()) {
-    summary.cache_status = session.cache().StatusOf(session.last_view()->model);
-  }
-  return summary;
-}
-
 }  // namespace
 
 SessionEngine::SessionEngine(SessionStore& store, const TokenCounter& counter,
@@ -87,6 +74,61 @@ SessionEngine::SessionEngine(SessionStore& store, const TokenCounter& counter,
       cache_(options_.cache_bytes_max),
       // Lives for ever, so nobody has to delete it.
       prices_(&BuiltInPrices(), [](const PriceBook*) {}) {}
+
+template <typename Work>
+auto SessionEngine::WithRules(const SessionKey& key, TimeMicros now,
+                              Work work) {
+  const std::string& tenant = key.tenant;
+  const PolicyDocumentPtr policies = policies_.For(tenant);
+  const std::shared_ptr<const std::set<std::string>> unmasked =
+      tools_.UnmaskedFor(tenant, key.session, now);
+  const std::shared_ptr<const PriceBook> book = prices();
+  const auto token_scale_of = [&](const std::string& model) {
+    return calibrations_.ScaleOf(tenant, model);
+  };
+  return work(Rules{.policies = *policies,
+                    .prices = *book,
+                    .token_scale_of = token_scale_of,
+                    .unmasked_tools = unmasked.get()});
+}
+
+Exempt SessionEngine::ByPins(const Session& session) const {
+  return Exempt(session, options_.policy, /*unmasked_tools=*/nullptr);
+}
+
+SessionSummary SessionEngine::Summarize(const Session& session) {
+  SessionSummary summary;
+  summary.header = session.header();
+  summary.message_count = session.message_count();
+  summary.history_bytes = session.history_bytes();
+  summary.observation_count =
+      static_cast<std::int64_t>(session.observations().size());
+  summary.masked_count = session.ledger().mask_count;
+  summary.ledger = session.ledger();
+  summary.read_price_sum = session.read_price_sum();
+  if (session.last_view().has_value()) {
+    summary.cache_status = session.cache().StatusOf(session.last_view()->model);
+  }
+  summary.pins.assign(session.pins().begin(), session.pins().end());
+  summary.control_call_count = session.control_call_count();
+  const TimeMicros last_time = session.last_view().has_value()
+                                   ? session.last_view()->time
+                                   : session.header().create_time;
+  WithRules(session.header().key, last_time, [&](const Rules& rules) {
+    const AppliedPolicy applied =
+        rules.policies.For(session.header(), LastModel(session));
+    const Exempt exempt(session, *applied.policy, rules.unmasked_tools);
+    for (const auto& [tool, tally] : session.tools()) {
+      summary.tools.push_back({.tool = tool,
+                               .tally = tally,
+                               .is_unmasked = exempt.IsUnmasked(tool)});
+    }
+  });
+  if (session.other_tools().observation_count > 0) {
+    summary.tools.push_back({.is_other = true, .tally = session.other_tools()});
+  }
+  return summary;
+}
 
 absl::Status SessionEngine::Load(SessionCache::Entry& entry) {
   if (entry.session != nullptr) return absl::OkStatus();
@@ -145,23 +187,6 @@ void SessionEngine::TakeLearned(Session& session, LearnedTools& learned) const {
       *policies_.For(header.key.tenant)->For(header, model).policy);
 }
 
-template <typename Work>
-auto SessionEngine::WithRules(const SessionKey& key, TimeMicros now,
-                              Work work) {
-  const std::string& tenant = key.tenant;
-  const PolicyDocumentPtr policies = policies_.For(tenant);
-  const std::shared_ptr<const std::set<std::string>> unmasked =
-      tools_.UnmaskedFor(tenant, key.session, now);
-  const std::shared_ptr<const PriceBook> book = prices();
-  const auto token_scale_of = [&](const std::string& model) {
-    return calibrations_.ScaleOf(tenant, model);
-  };
-  return work(Rules{.policies = *policies,
-                    .prices = *book,
-                    .token_scale_of = token_scale_of,
-                    .unmasked_tools = unmasked.get()});
-}
-
 std::shared_ptr<const PriceBook> SessionEngine::prices() const {
   const MutexLock lock(mutex_);
   return prices_;
@@ -183,7 +208,8 @@ absl::StatusOr<SessionHeader> SessionEngine::CreateSession(
           std::vector<Record>&) -> absl::StatusOr<SessionHeader> {
         const SessionHeader& there = session.header();
         if (there.format != header.format || there.model != header.model ||
-            there.labels != header.labels) {
+            there.labels != header.labels ||
+            there.has_recall_tool != header.has_recall_tool) {
           return created;
         }
         return there;
@@ -194,7 +220,7 @@ absl::StatusOr<SessionSummary> SessionEngine::GetSession(
     const SessionKey& key) {
   return WithSession<absl::StatusOr<SessionSummary>>(
       key,
-      [](Session& session, std::vector<Record>&)
+      [this](Session& session, std::vector<Record>&)
           -> absl::StatusOr<SessionSummary> { return Summarize(session); });
 }
 
@@ -321,20 +347,25 @@ absl::StatusOr<std::vector<HistoryEntry>> SessionEngine::ReadHistory(
       });
 }
 
-absl::StatusOr<std::vector<Observation>> SessionEngine::ListObservations(
+absl::StatusOr<std::vector<ListedObservation>> SessionEngine::ListObservations(
     const SessionKey& key, std::size_t start, std::int64_t limit) {
-  return WithSession<absl::StatusOr<std::vector<Observation>>>(
+  using Listed = std::vector<ListedObservation>;
+  return WithSession<absl::StatusOr<Listed>>(
       key,
-      [&](Session& session,
-          std::vector<Record>&) -> absl::StatusOr<std::vector<Observation>> {
+      [&](Session& session, std::vector<Record>&) -> absl::StatusOr<Listed> {
         const std::vector<Observation>& all = session.observations();
         const std::size_t begin = std::min(start, all.size());
         const std::size_t end =
             begin +
             std::min(static_cast<std::size_t>(limit), all.size() - begin);
-        return std::vector<Observation>(
-            all.begin() + static_cast<std::ptrdiff_t>(begin),
-            all.begin() + static_cast<std::ptrdiff_t>(end));
+        const Exempt exempt = ByPins(session);
+        Listed listed;
+        listed.reserve(end - begin);
+        for (std::size_t i = begin; i < end; ++i) {
+          listed.push_back(
+              {.observation = all[i], .is_pinned = exempt.IsPinned(i)});
+        }
+        return listed;
       });
 }
 
@@ -345,24 +376,14 @@ absl::StatusOr<ObservationContent> SessionEngine::ReadObservation(
       key,
       [&](Session& session,
           std::vector<Record>&) -> absl::StatusOr<ObservationContent> {
-        const bool has_message =
-            sequence >= 0 && sequence < session.message_count();
-        if (!has_message || index < 0 ||
-            static_cast<std::size_t>(index) >=
-                session.messages()[static_cast<std::size_t>(sequence)]
-                    .observation_count) {
-          const std::string id = absl::StrCat(sequence, ".", index);
-          return MakeError(absl::StatusCode::kNotFound,
-                           Reason::kObservationNotFound,
-                           absl::StrCat("the session has no observation ", id),
-                           {{"observation_id", id}});
-        }
+        CLERESTORY_ASSIGN_OR_RETURN(
+            const std::size_t found,
+            FindObservation(session, {.sequence = sequence, .index = index}));
         const SessionMessage& message =
             session.messages()[static_cast<std::size_t>(sequence)];
         ObservationContent part;
-        part.observation =
-            session.observations()[message.first_observation +
-                                   static_cast<std::size_t>(index)];
+        part.observation = session.observations()[found];
+        part.is_pinned = ByPins(session).IsPinned(found);
         const ByteSpan span = part.observation.result.content;
         const auto size = static_cast<std::int64_t>(span.size);
         if (offset < 0 || offset > size) {
@@ -375,6 +396,32 @@ absl::StatusOr<ObservationContent> SessionEngine::ReadObservation(
             offset + static_cast<std::int64_t>(part.content.size());
         part.next_offset = next < size ? next : 0;
         return part;
+      });
+}
+
+absl::StatusOr<RecalledPage> SessionEngine::Recall(
+    const SessionKey& key, const RecallRequest& request) {
+  return WithSession<absl::StatusOr<RecalledPage>>(
+      key, [&](Session& session, std::vector<Record>& records) {
+        return WithRules(key.tenant, [&](const Rules& rules) {
+          return RecallObservation(request, rules, session, records);
+        });
+      });
+}
+
+absl::StatusOr<PinResult> SessionEngine::SetPin(const SessionKey& key,
+                                                const Pin& pin, bool is_pinned,
+                                                TimeMicros now) {
+  return WithSession<absl::StatusOr<PinResult>>(
+      key,
+      [&](Session& session,
+          std::vector<Record>& records) -> absl::StatusOr<PinResult> {
+        PinResult result;
+        CLERESTORY_ASSIGN_OR_RETURN(
+            result.is_changed,
+            ChangePin(pin, is_pinned, now, session, records));
+        result.pin_count = std::ssize(session.pins());
+        return result;
       });
 }
 

@@ -23,6 +23,7 @@
 #include "server/engine/calibration_registry.h"
 #include "server/engine/decide.h"
 #include "server/engine/policy_registry.h"
+#include "server/engine/recall.h"
 #include "server/engine/session_cache.h"
 #include "server/engine/tool_registry.h"
 #include "server/metrics/server_metrics.h"
@@ -31,10 +32,22 @@
 #include "server/policy/policy.h"
 #include "server/store/session_store.h"
 #include "server/tokens/token_counter.h"
+#include "server/view/cache.h"
+#include "server/view/exempt.h"
 #include "server/view/session.h"
+#include "server/view/session_parts.h"
 #include "server/view/view.h"
 
 namespace clerestory {
+
+// What came of a tool in a session.
+struct ToolSummary {
+  std::string tool = {};  // "" if it is all that are not told apart.
+  bool is_other = false;  // Whether it is.
+  ToolTally tally = {};
+  // Whether its outputs stay from now on, as of Exempt::IsUnmasked.
+  bool is_unmasked = false;
+};
 
 // A session at a glance.
 struct SessionSummary {
@@ -47,6 +60,10 @@ struct SessionSummary {
   PicoUsd read_price_sum = 0;  // As of Session.
   // Of the model that was called last.
   CacheStatus cache_status = CacheStatus::kUnknown;
+  // By name, and last all others, if there are any.
+  std::vector<ToolSummary> tools;
+  std::vector<Pin> pins;
+  std::int64_t control_call_count = 0;  // As of Session.
 };
 
 // A message as it was appended.
@@ -55,11 +72,24 @@ struct HistoryEntry {
   TimeMicros time = 0;
 };
 
+// An observation, and whether a pin keeps it from being masked.
+struct ListedObservation {
+  Observation observation;
+  bool is_pinned = false;
+};
+
 // A part of the content of an observation.
 struct ObservationContent {
   Observation observation;
+  bool is_pinned = false;
   std::string content;
   std::int64_t next_offset = 0;  // 0 at the end.
+};
+
+// What came of setting a pin, or of taking it away.
+struct PinResult {
+  bool is_changed = false;
+  std::int64_t pin_count = 0;
 };
 
 // All that can be done with sessions, without the wire: loads them, has the
@@ -91,7 +121,8 @@ class SessionEngine {
                 Options options);
 
   // Creates the session `header.key`, or returns the one that is there if its
-  // format, model and labels are the same; otherwise kSessionExists.
+  // format, model, labels and recall tool are the same; otherwise
+  // kSessionExists.
   absl::StatusOr<SessionHeader> CreateSession(const SessionHeader& header);
 
   absl::StatusOr<SessionSummary> GetSession(const SessionKey& key);
@@ -136,7 +167,7 @@ class SessionEngine {
                                                         std::int64_t start);
 
   // Up to `limit` observations from the one numbered `start` on.
-  absl::StatusOr<std::vector<Observation>> ListObservations(
+  absl::StatusOr<std::vector<ListedObservation>> ListObservations(
       const SessionKey& key, std::size_t start, std::int64_t limit);
 
   // Up to `limit` bytes of the content of the observation at `sequence` and
@@ -147,6 +178,15 @@ class SessionEngine {
                                                      std::int64_t index,
                                                      std::int64_t offset,
                                                      std::int64_t limit);
+
+  // See RecallObservation.
+  absl::StatusOr<RecalledPage> Recall(const SessionKey& key,
+                                      const RecallRequest& request);
+
+  // Returns whether anything changed, and how many pins the session has now.
+  // See ChangePin.
+  absl::StatusOr<PinResult> SetPin(const SessionKey& key, const Pin& pin,
+                                   bool is_pinned, TimeMicros now);
 
   // The session as it can be played again under another policy: its messages
   // with their times, and the models and the preamble that its views were asked
@@ -185,6 +225,12 @@ class SessionEngine {
   // session's lock: it writes to the store.
   void Learn(const std::string& tenant,
              const std::optional<LearnedSample>& learned);
+
+  // What its pins keep of `session`, which is the same under any policy.
+  Exempt ByPins(const Session& session) const;
+
+  // What there is to say of `session` under the rules of its tenant.
+  SessionSummary Summarize(const Session& session);
 
   // What came of masking tools, and how the policy has it judged.
   struct LearnedTools {

@@ -191,6 +191,19 @@ TEST_F(SessionEngineTest, CreatingASessionAgainReturnsTheOneThatIsThere) {
   EXPECT_EQ(*again, HeaderOf());
 }
 
+TEST_F(SessionEngineTest, CreatingASessionWithTheRecallToolIsAnother) {
+  SessionHeader header = HeaderOf();
+  header.has_recall_tool = true;
+  EXPECT_THAT(
+      engine_.CreateSession(header),
+      FailsWith(absl::StatusCode::kAlreadyExists, Reason::kSessionExists));
+  header.key.session = "with";
+  EXPECT_THAT(engine_.CreateSession(header), IsOk());
+  const auto again = engine_.CreateSession(header);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_TRUE(again->has_recall_tool);
+}
+
 TEST_F(SessionEngineTest, CreatingASessionWithAnotherFormatOrModelIsRefused) {
   SessionHeader format = HeaderOf();
   format.format = Format::kOpenaiChat;

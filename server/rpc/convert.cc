@@ -25,11 +25,15 @@
 #include "server/base/limits.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
+#include "server/engine/decide.h"
 #include "server/engine/session_engine.h"
+#include "server/formats/recall_tool.h"
 #include "server/model/labels.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
+#include "server/rpc/recall_convert.h"
 #include "server/view/session.h"
+#include "server/view/session_parts.h"
 #include "server/view/view.h"
 
 namespace clerestory {
@@ -84,8 +88,27 @@ v1::BreakEntry FromBreakEntry(const BreakEntry& entry, PicoUsd read_price_sum) {
   return out;
 }
 
-std::string ObservationId(std::int64_t sequence, std::int64_t index) {
-  return absl::StrCat(sequence, ".", index);
+v1::ToolEntry FromTool(const ToolSummary& summary) {
+  const ToolTally& tally = summary.tally;
+  v1::ToolEntry out;
+  out.set_tool(summary.tool);
+  out.set_is_other(summary.is_other);
+  out.set_observation_count(tally.observation_count);
+  out.set_masked_once_count(tally.mask_count);
+  out.set_refetched_count(tally.refetched_count);
+  for (std::size_t kind = 1; kind < tally.repeats.size(); ++kind) {
+    if (tally.repeats[kind] == 0) continue;
+    v1::RepeatCount& count = *out.add_repeats();
+    count.set_kind(static_cast<v1::RepeatKind>(kind));
+    count.set_count(tally.repeats[kind]);
+  }
+  out.set_recall_count(tally.recall_count);
+  out.set_refetch_turns_sum(tally.refetch_turns);
+  out.set_masked_tokens(tally.masked_tokens);
+  out.set_saved_pico_usd(tally.saved);
+  out.set_lost_pico_usd(tally.lost);
+  out.set_is_unmasked(summary.is_unmasked);
+  return out;
 }
 
 bool IsSessionIdCharacter(char c) {
@@ -184,21 +207,24 @@ UsageInput ToUsageInput(const v1::Usage& usage) {
   return out;
 }
 
-absl::StatusOr<std::pair<std::int64_t, std::int64_t>> ToObservationPlace(
+absl::StatusOr<ObservationId> ToObservationId(
     absl::string_view observation_id) {
   const std::vector<absl::string_view> parts =
       absl::StrSplit(observation_id, '.');
-  std::pair<std::int64_t, std::int64_t> place;
+  ObservationId id;
   // One observation has one id: "+1.0" and "01.0" are none.
-  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &place.first) ||
-      !absl::SimpleAtoi(parts[1], &place.second) || place.first < 0 ||
-      place.second < 0 ||
-      ObservationId(place.first, place.second) != observation_id) {
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &id.sequence) ||
+      !absl::SimpleAtoi(parts[1], &id.index) || id.sequence < 0 ||
+      id.index < 0 || FromObservationId(id) != observation_id) {
     return FieldError("observation_id",
                       "expected the sequence of a message, a point and the "
                       "place of a result in it, as in 12.0");
   }
-  return place;
+  return id;
+}
+
+std::string FromObservationId(const ObservationId& id) {
+  return absl::StrCat(id.sequence, ".", id.index);
 }
 
 google::protobuf::Timestamp FromTime(TimeMicros time) {
@@ -218,6 +244,10 @@ v1::Session FromHeader(const SessionHeader& header) {
   out.set_outcome(static_cast<v1::Outcome>(header.outcome));
   if (header.outcome != Outcome::kOpen) {
     *out.mutable_close_time() = FromTime(header.close_time);
+  }
+  if (header.has_recall_tool) {
+    out.set_recall_tool(true);
+    out.set_recall_tool_definition(RecallToolDefinition(header.format));
   }
   return out;
 }
@@ -268,6 +298,12 @@ v1::Ledger FromLedger(const SessionSummary& summary) {
   error.set_reported_tokens(ledger.reported_tokens);
   error.set_error_tokens(ledger.error_tokens);
   out.set_cache_status(FromCacheStatus(summary.cache_status));
+  for (const ToolSummary& tool : summary.tools) {
+    *out.add_tools() = FromTool(tool);
+  }
+  out.set_restore_count(ledger.restore_count);
+  for (const Pin& pin : summary.pins) *out.add_pins() = FromPin(pin);
+  out.set_control_call_count(summary.control_call_count);
   return out;
 }
 
@@ -287,10 +323,11 @@ v1::Usage FromUsage(const Usage& usage) {
   return out;
 }
 
-v1::Observation FromObservation(const Observation& observation) {
+v1::Observation FromObservation(const Observation& observation,
+                                bool is_pinned) {
   v1::Observation out;
   out.set_observation_id(
-      ObservationId(observation.sequence, observation.index));
+      FromObservationId({observation.sequence, observation.index}));
   out.set_sequence(observation.sequence);
   out.set_tool(observation.tool);
   out.set_is_error(observation.result.is_error);
@@ -308,6 +345,9 @@ v1::Observation FromObservation(const Observation& observation) {
     *out.mutable_mask_time() = FromTime(observation.mask_time);
     out.set_mask_reason(FromReason(observation.mask_reason));
   }
+  out.set_is_refetched(observation.is_refetched);
+  out.set_is_recalled(observation.is_recalled);
+  out.set_is_pinned(is_pinned);
   return out;
 }
 
@@ -322,7 +362,10 @@ v1::ViewReport FromView(const BuiltView& built) {
     broken.set_sequence(built.view.first_change);
     for (const Mask& mask : decision.masks) {
       v1::MaskedObservation& masked = *broken.add_masks();
-      masked.set_observation_id(ObservationId(mask.sequence, mask.index));
+      masked.set_observation_id(FromObservationId({mask.sequence, mask.index}));
+      // What stood in its place is no longer to be seen.
+      masked.set_is_restored(mask.is_restored);
+      if (mask.is_restored) continue;
       masked.set_placeholder(mask.placeholder);
       masked.set_arguments(mask.arguments);
       masked.set_is_dropped(mask.is_dropped);
@@ -355,6 +398,9 @@ v1::ViewReport FromView(const BuiltView& built) {
   out.set_context_management(built.context_management);
   out.set_needs_drop_block(built.needs_drop_block);
   out.set_next_sequence(decision.message_count);
+  for (const std::string& tool : built.unmasked_tools) {
+    out.add_unmasked_tools(tool);
+  }
   return out;
 }
 

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,6 +17,7 @@
 #include "google/protobuf/map.h"
 #include "google/protobuf/timestamp.pb.h"
 #include "server/base/time.h"
+#include "server/engine/decide.h"
 #include "server/engine/session_engine.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
@@ -40,15 +40,15 @@ absl::StatusOr<Outcome> ToOutcome(v1::Outcome outcome);
 absl::StatusOr<TimeMicros> ToTime(const google::protobuf::Timestamp& time);
 UsageInput ToUsageInput(const v1::Usage& usage);
 // Sequence and index of `12.0`.
-absl::StatusOr<std::pair<std::int64_t, std::int64_t>> ToObservationPlace(
-    absl::string_view observation_id);
+absl::StatusOr<ObservationId> ToObservationId(absl::string_view observation_id);
 
+std::string FromObservationId(const ObservationId& id);
 google::protobuf::Timestamp FromTime(TimeMicros time);
 v1::Session FromHeader(const SessionHeader& header);
 v1::Session FromSummary(const SessionSummary& summary);
 v1::Ledger FromLedger(const SessionSummary& summary);
 v1::Usage FromUsage(const Usage& usage);
-v1::Observation FromObservation(const Observation& observation);
+v1::Observation FromObservation(const Observation& observation, bool is_pinned);
 v1::ViewReport FromView(const BuiltView& built);
 
 }  // namespace clerestory

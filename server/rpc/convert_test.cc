@@ -15,6 +15,7 @@
 #include "clerestory/v1/history_service.pb.h"
 #include "clerestory/v1/session.pb.h"
 #include "clerestory/v1/usage.pb.h"
+#include "clerestory/v1/view_service.pb.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/timestamp.pb.h"
 #include "gtest/gtest.h"
@@ -22,10 +23,14 @@
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
+#include "server/engine/decide.h"
 #include "server/engine/session_engine.h"
+#include "server/formats/recall_tool.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
+#include "server/model/repeat.h"
 #include "server/view/session.h"
+#include "server/view/session_parts.h"
 #include "tests/support/status_matchers.h"
 
 namespace clerestory {
@@ -182,13 +187,12 @@ TEST(ConvertTest, ATimeComesBackAsItWas) {
 // --- observations ----------------------------------------------------------
 
 TEST(ConvertTest, AnObservationIdIsASequenceAndAnIndex) {
-  using Place = std::pair<std::int64_t, std::int64_t>;
-  EXPECT_EQ(*ToObservationPlace("12.0"), Place(12, 0));
-  EXPECT_EQ(*ToObservationPlace("0.0"), Place(0, 0));
-  EXPECT_EQ(*ToObservationPlace("0.31"), Place(0, 31));
-  EXPECT_EQ(*ToObservationPlace("9223372036854775807.9223372036854775807"),
-            Place(std::numeric_limits<std::int64_t>::max(),
-                  std::numeric_limits<std::int64_t>::max()));
+  EXPECT_EQ(*ToObservationId("12.0"), (ObservationId{12, 0}));
+  EXPECT_EQ(*ToObservationId("0.0"), (ObservationId{0, 0}));
+  EXPECT_EQ(*ToObservationId("0.31"), (ObservationId{0, 31}));
+  EXPECT_EQ(*ToObservationId("9223372036854775807.9223372036854775807"),
+            (ObservationId{std::numeric_limits<std::int64_t>::max(),
+                           std::numeric_limits<std::int64_t>::max()}));
 }
 
 TEST(ConvertTest, WhatNoObservationIsCalledIsRefused) {
@@ -215,7 +219,7 @@ TEST(ConvertTest, WhatNoObservationIsCalledIsRefused) {
                          "1.0\n",
                          "9223372036854775808.0",
                          "0.9223372036854775808"}) {
-    EXPECT_THAT(ToObservationPlace(id), IsRefusedAs("observation_id")) << id;
+    EXPECT_THAT(ToObservationId(id), IsRefusedAs("observation_id")) << id;
   }
 }
 
@@ -223,13 +227,107 @@ TEST(ConvertTest, AnObservationIsFoundByItsId) {
   Observation observation;
   observation.sequence = 12;
   observation.index = 3;
-  const v1::Observation out = FromObservation(observation);
+  const v1::Observation out = FromObservation(observation, false);
   EXPECT_EQ(out.observation_id(), "12.3");
-  const auto place = ToObservationPlace(out.observation_id());
-  ASSERT_THAT(place, IsOk());
-  EXPECT_EQ(place->first, observation.sequence);
-  EXPECT_EQ(place->second, observation.index);
+  const auto id = ToObservationId(out.observation_id());
+  ASSERT_THAT(id, IsOk());
+  EXPECT_EQ(id->sequence, observation.sequence);
+  EXPECT_EQ(id->index, observation.index);
   EXPECT_FALSE(out.has_mask_time());
+}
+
+TEST(ConvertTest, AnObservationSaysHowItWasMissedAndKept) {
+  Observation observation;
+  observation.is_refetched = true;
+  v1::Observation out = FromObservation(observation, false);
+  EXPECT_TRUE(out.is_refetched());
+  EXPECT_FALSE(out.is_recalled());
+  EXPECT_FALSE(out.is_pinned());
+  observation.is_recalled = true;
+  out = FromObservation(observation, true);
+  EXPECT_TRUE(out.is_recalled());
+  EXPECT_TRUE(out.is_pinned());
+}
+
+TEST(ConvertTest, RepeatKindsAreEqualNumberByNumber) {
+  ASSERT_EQ(v1::RepeatKind_descriptor()->value_count(),
+            static_cast<int>(kRepeatKindCount));
+  const std::pair<RepeatKind, v1::RepeatKind> kinds[] = {
+      {RepeatKind::kNone, v1::REPEAT_KIND_UNSPECIFIED},
+      {RepeatKind::kRefetch, v1::REPEAT_KIND_REFETCH},
+      {RepeatKind::kDuplicate, v1::REPEAT_KIND_DUPLICATE},
+      {RepeatKind::kRefresh, v1::REPEAT_KIND_REFRESH},
+      {RepeatKind::kPaging, v1::REPEAT_KIND_PAGING},
+      {RepeatKind::kPoll, v1::REPEAT_KIND_POLL}};
+  for (const auto& [ours, theirs] : kinds) {
+    EXPECT_EQ(static_cast<int>(ours), static_cast<int>(theirs));
+  }
+}
+
+// --- views, tools ------------------------------------------------------------
+
+TEST(ConvertTest, WhatIsShownAgainHasNoPlaceholder) {
+  BuiltView built;
+  built.view.decision.break_reason = BreakReason::kCacheCold;
+  built.view.decision.masks = {
+      {.sequence = 2, .placeholder = "[was]", .is_restored = true},
+      {.sequence = 4, .placeholder = "[is]"}};
+  built.unmasked_tools = {"bash", "read"};
+  const v1::ViewReport report = FromView(built);
+  const v1::Break& broken = report.break_();
+  ASSERT_EQ(broken.masks_size(), 2);
+  EXPECT_TRUE(broken.masks(0).is_restored());
+  EXPECT_EQ(broken.masks(0).placeholder(), "");
+  EXPECT_FALSE(broken.masks(1).is_restored());
+  EXPECT_EQ(broken.masks(1).placeholder(), "[is]");
+  ASSERT_EQ(report.unmasked_tools_size(), 2);
+  EXPECT_EQ(report.unmasked_tools(1), "read");
+}
+
+TEST(ConvertTest, OnlyASessionWithTheRecallToolShowsItsDefinition) {
+  SessionHeader header;
+  header.format = Format::kGemini;
+  EXPECT_FALSE(FromHeader(header).recall_tool());
+  EXPECT_EQ(FromHeader(header).recall_tool_definition(), "");
+  header.has_recall_tool = true;
+  EXPECT_TRUE(FromHeader(header).recall_tool());
+  EXPECT_EQ(FromHeader(header).recall_tool_definition(),
+            RecallToolDefinition(Format::kGemini));
+}
+
+TEST(ConvertTest, TheLedgerHasALineForEachToolAndOneForTheRest) {
+  SessionSummary summary;
+  summary.ledger.restore_count = 3;
+  summary.control_call_count = 4;
+  summary.pins = {
+      {.observation = ObservationId{2, 1}}, {.tool = "t"}, {.resource = "r"}};
+  ToolTally tally;
+  tally.observation_count = 9;
+  tally.mask_count = 8;
+  tally.refetched_count = 7;
+  tally.repeats = {0, 2, 0, 0, 0, 5};
+  tally.recall_count = 6;
+  tally.refetch_turns = 11;
+  tally.masked_tokens = 12;
+  tally.saved = -13;
+  tally.lost = 14;
+  summary.tools = {{.tool = "bash", .tally = tally, .is_unmasked = true},
+                   {.is_other = true}};
+  const v1::Ledger out = FromLedger(summary);
+  EXPECT_EQ(out.restore_count(), 3);
+  EXPECT_EQ(out.control_call_count(), 4);
+  ASSERT_EQ(out.pins_size(), 3);
+  EXPECT_EQ(out.pins(0).observation_id(), "2.1");
+  EXPECT_EQ(out.pins(1).tool(), "t");
+  EXPECT_EQ(out.pins(2).resource(), "r");
+  ASSERT_EQ(out.tools_size(), 2);
+  EXPECT_EQ(out.tools(0).ShortDebugString(),
+            "tool: \"bash\" observation_count: 9 masked_once_count: 8 "
+            "refetched_count: 7 repeats { kind: REPEAT_KIND_REFETCH count: 2 } "
+            "repeats { kind: REPEAT_KIND_POLL count: 5 } recall_count: 6 "
+            "refetch_turns_sum: 11 masked_tokens: 12 saved_pico_usd: -13 "
+            "lost_pico_usd: 14 is_unmasked: true");
+  EXPECT_EQ(out.tools(1).ShortDebugString(), "is_other: true");
 }
 
 TEST(ConvertTest, AMaskedObservationSaysByWhatWhenAndWhy) {
@@ -237,7 +335,7 @@ TEST(ConvertTest, AMaskedObservationSaysByWhatWhenAndWhy) {
   observation.placeholder = "[masked]";
   observation.mask_time = 2'000'001;
   observation.mask_reason = BreakReason::kWindow;
-  const v1::Observation out = FromObservation(observation);
+  const v1::Observation out = FromObservation(observation, false);
   EXPECT_EQ(out.placeholder(), "[masked]");
   EXPECT_EQ(*ToTime(out.mask_time()), 2'000'001);
   EXPECT_EQ(out.mask_reason(), v1::BREAK_REASON_WINDOW);

@@ -20,11 +20,13 @@
 #include "clerestory/v1/history_service.pb.h"
 #include "server/base/limits.h"
 #include "server/base/status.h"
+#include "server/engine/recall.h"
 #include "server/engine/session_engine.h"
 #include "server/model/record.h"
 #include "server/rpc/call.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/page_token.h"
+#include "server/rpc/recall_convert.h"
 #include "server/rpc/status.h"
 #include "server/view/session.h"
 
@@ -88,6 +90,13 @@ class HistoryReactor final
   v1::ReadHistoryResponse chunk_;
 };
 
+// The bytes that a limit of `asked` stands for. kFieldInvalid.
+absl::StatusOr<std::int64_t> LimitOf(std::int64_t asked,
+                                     std::int64_t otherwise) {
+  if (asked < 0) return FieldError("limit", "must not be negative");
+  return asked == 0 ? otherwise : std::min(asked, kObservationPageBytesMax);
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* HistoryService::AppendMessages(
@@ -135,6 +144,22 @@ grpc::ServerUnaryReactor* HistoryService::ReadObservation(
                   [=, this] { return Read(*request, *response); });
 }
 
+grpc::ServerUnaryReactor* HistoryService::RecallObservation(
+    grpc::CallbackServerContext* context,
+    const v1::RecallObservationRequest* request,
+    v1::RecallObservationResponse* response) {
+  return RunUnary(service_, context, "RecallObservation",
+                  [=, this] { return Recall(*request, *response); });
+}
+
+grpc::ServerUnaryReactor* HistoryService::PinObservation(
+    grpc::CallbackServerContext* context,
+    const v1::PinObservationRequest* request,
+    v1::PinObservationResponse* response) {
+  return RunUnary(service_, context, "PinObservation",
+                  [=, this] { return Pin(*request, *response); });
+}
+
 absl::Status HistoryService::Append(
     const v1::AppendMessagesRequest& request,
     v1::AppendMessagesResponse& response) const {
@@ -178,12 +203,13 @@ absl::Status HistoryService::List(
   // A token that is sealed holds a number; the empty one stands for 0.
   static_cast<void>(absl::SimpleAtoi(position, &start));
   CLERESTORY_ASSIGN_OR_RETURN(
-      const std::vector<Observation> observations,
+      const std::vector<ListedObservation> observations,
       service_.engine.ListObservations(key, start, page_size + 1));
   const std::size_t count =
       std::min(observations.size(), static_cast<std::size_t>(page_size));
   for (std::size_t i = 0; i < count; ++i) {
-    *response.add_observations() = FromObservation(observations[i]);
+    *response.add_observations() =
+        FromObservation(observations[i].observation, observations[i].is_pinned);
   }
   if (count < observations.size()) {
     response.set_next_page_token(
@@ -196,22 +222,49 @@ absl::Status HistoryService::Read(const v1::ReadObservationRequest& request,
                                   v1::ReadObservationResponse& response) const {
   CLERESTORY_ASSIGN_OR_RETURN(const SessionKey key,
                               KeyOf(service_, request.session_id()));
-  CLERESTORY_ASSIGN_OR_RETURN(const auto place,
-                              ToObservationPlace(request.observation_id()));
-  if (request.limit() < 0) {
-    return FieldError("limit", "must not be negative");
-  }
-  const std::int64_t limit =
-      request.limit() == 0
-          ? kObservationPageBytesMax
-          : std::min(request.limit(), kObservationPageBytesMax);
+  CLERESTORY_ASSIGN_OR_RETURN(const ObservationId id,
+                              ToObservationId(request.observation_id()));
+  CLERESTORY_ASSIGN_OR_RETURN(
+      const std::int64_t limit,
+      LimitOf(request.limit(), kObservationPageBytesMax));
   CLERESTORY_ASSIGN_OR_RETURN(
       ObservationContent part,
-      service_.engine.ReadObservation(key, place.first, place.second,
+      service_.engine.ReadObservation(key, id.sequence, id.index,
                                       request.offset(), limit));
-  *response.mutable_observation() = FromObservation(part.observation);
+  *response.mutable_observation() =
+      FromObservation(part.observation, part.is_pinned);
   response.set_content(std::move(part.content));
   response.set_next_offset(part.next_offset);
+  return absl::OkStatus();
+}
+
+absl::Status HistoryService::Recall(
+    const v1::RecallObservationRequest& request,
+    v1::RecallObservationResponse& response) const {
+  CLERESTORY_ASSIGN_OR_RETURN(const SessionKey key,
+                              KeyOf(service_, request.session_id()));
+  RecallRequest recall = {.offset = request.offset(),
+                          .now = service_.clock.Now()};
+  CLERESTORY_ASSIGN_OR_RETURN(recall.id,
+                              ToObservationId(request.observation_id()));
+  CLERESTORY_ASSIGN_OR_RETURN(
+      recall.limit, LimitOf(request.limit(), kRecallPageBytesDefault));
+  CLERESTORY_ASSIGN_OR_RETURN(RecalledPage recalled,
+                              service_.engine.Recall(key, recall));
+  response = FromRecalled(std::move(recalled));
+  return absl::OkStatus();
+}
+
+absl::Status HistoryService::Pin(const v1::PinObservationRequest& request,
+                                 v1::PinObservationResponse& response) const {
+  CLERESTORY_ASSIGN_OR_RETURN(const SessionKey key,
+                              KeyOf(service_, request.session_id()));
+  CLERESTORY_ASSIGN_OR_RETURN(const auto pin, ToPin(request));
+  CLERESTORY_ASSIGN_OR_RETURN(
+      const PinResult result,
+      service_.engine.SetPin(key, pin, !request.unpin(), service_.clock.Now()));
+  response.set_is_changed(result.is_changed);
+  response.set_pin_count(result.pin_count);
   return absl::OkStatus();
 }
 

@@ -34,6 +34,14 @@ class HistoryService final : public v1::HistoryService::CallbackService {
       grpc::CallbackServerContext* context,
       const v1::ReadObservationRequest* request,
       v1::ReadObservationResponse* response) override;
+  grpc::ServerUnaryReactor* RecallObservation(
+      grpc::CallbackServerContext* context,
+      const v1::RecallObservationRequest* request,
+      v1::RecallObservationResponse* response) override;
+  grpc::ServerUnaryReactor* PinObservation(
+      grpc::CallbackServerContext* context,
+      const v1::PinObservationRequest* request,
+      v1::PinObservationResponse* response) override;
 
  private:
   absl::Status Append(const v1::AppendMessagesRequest& request,
@@ -42,6 +50,10 @@ class HistoryService final : public v1::HistoryService::CallbackService {
                     v1::ListObservationsResponse& response) const;
   absl::Status Read(const v1::ReadObservationRequest& request,
                     v1::ReadObservationResponse& response) const;
+  absl::Status Recall(const v1::RecallObservationRequest& request,
+                      v1::RecallObservationResponse& response) const;
+  absl::Status Pin(const v1::PinObservationRequest& request,
+                   v1::PinObservationResponse& response) const;
 
   const ServiceContext& service_;
 };

@@ -120,7 +120,9 @@ v1::PolicyTrial FromTrial(const PolicyTrial& trial) {
     to.set_message_count(each.view.message_count);
     to.set_reason(static_cast<v1::BreakReason>(each.view.break_reason));
     for (const Mask& mask : each.view.masks) {
-      to.add_observation_ids(absl::StrCat(mask.sequence, ".", mask.index));
+      *(mask.is_restored ? to.add_restored_observation_ids()
+                         : to.add_observation_ids()) =
+          absl::StrCat(mask.sequence, ".", mask.index);
     }
     to.set_price_pico_usd(each.view.break_price);
     to.set_rent_pico_usd(each.view.break_rent);

@@ -132,7 +132,9 @@ TEST(PolicyConvertTest, ATrialNamesTheObservationsOfItsBreaks) {
   made.call = 4;
   made.saved_tokens = 50;
   made.view.break_reason = BreakReason::kPays;
-  made.view.masks = {{.sequence = 2, .index = 1}, {.sequence = 4}};
+  made.view.masks = {{.sequence = 2, .index = 1},
+                     {.sequence = 3, .is_restored = true},
+                     {.sequence = 4}};
   trial.input = {.read = 5, .written = 6, .uncached = 7};
   const v1::PolicyTrial out = FromTrial(trial);
   EXPECT_EQ(out.call_count(), 9);
@@ -144,6 +146,8 @@ TEST(PolicyConvertTest, ATrialNamesTheObservationsOfItsBreaks) {
   ASSERT_EQ(out.breaks(0).observation_ids_size(), 2);
   EXPECT_EQ(out.breaks(0).observation_ids(0), "2.1");
   EXPECT_EQ(out.breaks(0).observation_ids(1), "4.0");
+  ASSERT_EQ(out.breaks(0).restored_observation_ids_size(), 1);
+  EXPECT_EQ(out.breaks(0).restored_observation_ids(0), "3.0");
 }
 
 TEST(PolicyConvertTest, LabelsHaveLimits) {

@@ -71,6 +71,7 @@ absl::Status SessionService::Create(const v1::CreateSessionRequest& request,
   header.model = request.model();
   CLERESTORY_ASSIGN_OR_RETURN(header.labels,
                               ToLabels("labels", request.labels()));
+  header.has_recall_tool = request.recall_tool();
   header.create_time = service_.clock.Now();
   CLERESTORY_ASSIGN_OR_RETURN(const SessionHeader created,
                               service_.engine.CreateSession(header));

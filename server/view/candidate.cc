@@ -10,11 +10,13 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "server/cost/prices.h"
 #include "server/formats/edit.h"
 #include "server/formats/format.h"
 #include "server/model/message.h"
+#include "server/model/record.h"
 #include "server/policy/policy.h"
 #include "server/policy/tool_glob.h"
 #include "server/tokens/token_counter.h"
@@ -149,7 +151,14 @@ bool CanDrop(const Session& session, const Policy& policy,
              : LeavesResults(session, observation);
 }
 
-// No placeholder for `result` is shorter: its template without the fields. Most
+// What the placeholder of `observation` ends with, after the template.
+std::string MarkOf(const Session& session, const Observation& observation) {
+  if (!session.header().has_recall_tool) return "";
+  return RecallMark(
+      {.sequence = observation.sequence, .index = observation.index});
+}
+
+// No template for `result`, filled in, is shorter: it without the fields. Most
 // observations that are too small are told by it, and their placeholders need
 // not be made.
 std::size_t PlaceholderBytesMin(const ParsedResult& result,
@@ -172,12 +181,15 @@ void MaskContent(const Session& session, const Policy& policy,
   const ParsedResult& result = observation.result;
   if (!result.maskable || observation.placeholder.has_value() ||
       result.token_count < kMaskableTokensMin ||
-      IsBound(session, policy, prices, observation.sequence) ||
-      result.content.size + result.attachments.size <=
-          PlaceholderBytesMin(result, policy)) {
+      IsBound(session, policy, prices, observation.sequence)) {
     return;
   }
-  std::string placeholder = PlaceholderFor(result, policy);
+  const std::string mark = MarkOf(session, observation);
+  if (result.content.size + result.attachments.size <=
+      PlaceholderBytesMin(result, policy) + mark.size()) {
+    return;
+  }
+  std::string placeholder = absl::StrCat(PlaceholderFor(result, policy), mark);
   const std::int64_t saving =
       result.token_count -
       session.counter().CountText(placeholder, TextForm::kPlain);

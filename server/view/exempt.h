@@ -42,8 +42,11 @@ class Exempt {
   // so.
   bool IsUnmasked(const std::string& tool) const;
 
- private:
+  // Whether a pin keeps the observation at `index`, by its id, its tool or its
+  // resource.
   bool IsPinned(std::size_t index) const;
+
+ private:
   bool IsKeptForRecall(std::size_t index) const;
 
   const Session& session_;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "server/model/message.h"
+#include "server/model/record.h"
 #include "server/policy/policy.h"
 
 namespace clerestory {
@@ -40,6 +41,10 @@ std::string PlaceholderFor(const ParsedResult& result, const Policy& policy) {
       result.is_error ? policy.error_placeholder : policy.placeholder,
       {{"{size}", SizeOf(result)},
        {"{tokens}", absl::StrCat(result.token_count)}});
+}
+
+std::string RecallMark(const ObservationId& id) {
+  return absl::StrCat(" (recall id ", id.sequence, ".", id.index, ")");
 }
 
 std::string ArgumentPlaceholder(std::int64_t tokens, const Policy& policy) {

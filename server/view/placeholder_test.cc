@@ -71,6 +71,10 @@ TEST(PlaceholderForTest, DependsOnTheResultAndThePolicyAlone) {
             PlaceholderFor(elsewhere, Policy()));
 }
 
+TEST(RecallMarkTest, NamesTheObservation) {
+  EXPECT_EQ(RecallMark({.sequence = 12, .index = 3}), " (recall id 12.3)");
+}
+
 TEST(PlaceholderForTest, IsNeverEmpty) {
   for (const bool is_error : {false, true}) {
     ParsedResult result;

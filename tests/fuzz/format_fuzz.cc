@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Any bytes as a message of one format: what is accepted can be masked, and
-// then differs in nothing else.
+// then differs in nothing else; and its results can be read in pages.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,8 +16,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/base/check.h"
+#include "server/base/utf8.h"
 #include "server/formats/edit.h"
 #include "server/formats/format.h"
+#include "server/formats/typed_content.h"
 #include "server/json/document.h"
 #include "server/model/message.h"
 #include "server/tokens/class_token_counter.h"
@@ -111,6 +115,36 @@ void CheckArguments(absl::string_view message, const ParsedMessage& parsed,
       AdapterFor(kFormat).Parse(Splice(message, edits), counter).ok());
 }
 
+// Pages of what a result holds are together all of it.
+void CheckPages(absl::string_view message, const ParsedResult& result) {
+  const auto part_of = [&](ByteSpan span) {
+    return message.substr(span.offset, span.size);
+  };
+  const std::vector<ContentPart> parts =
+      TypedContent(part_of(result.content), part_of(result.attachments));
+  std::string whole;
+  for (const ContentPart& part : parts) {
+    CLERESTORY_CHECK(!part.value.empty());
+    whole += part.value;
+  }
+  // Few pages, however large it is.
+  const std::int64_t limit = 7 + std::ssize(whole) / 16;
+  std::string read;
+  std::int64_t offset = 0;
+  do {
+    const std::optional<ContentPage> page = PageOf(parts, offset, limit);
+    CLERESTORY_CHECK(page.has_value());
+    CLERESTORY_CHECK(page->total_bytes == std::ssize(whole));
+    for (const ContentPart& part : page->parts) {
+      CLERESTORY_CHECK(!part.is_text || IsUtf8(part.value));
+      read += part.value;
+    }
+    CLERESTORY_CHECK(page->next_offset == 0 || page->next_offset > offset);
+    offset = page->next_offset;
+  } while (offset != 0);
+  CLERESTORY_CHECK(read == whole);
+}
+
 }  // namespace
 }  // namespace clerestory
 
@@ -126,5 +160,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   CheckMasking(message, *parsed, counter);
   CheckDropping(message, *parsed, counter);
   CheckArguments(message, *parsed, counter);
+  for (const ParsedResult& result : parsed->results) {
+    CheckPages(message, result);
+  }
   return 0;
 }

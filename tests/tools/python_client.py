@@ -36,10 +36,15 @@ class Client:
         wire_format=ANTHROPIC,
         model="claude-sonnet-4-6",
         labels=None,
+        recall_tool=False,
     ):
         return self.sessions.CreateSession(
             session_service_pb2.CreateSessionRequest(
-                session_id=session_id, format=wire_format, model=model, labels=labels
+                session_id=session_id,
+                format=wire_format,
+                model=model,
+                labels=labels,
+                recall_tool=recall_tool,
             )
         )
 
@@ -74,6 +79,31 @@ class Client:
 
     def ledger(self, session_id):
         return self.get(session_id).ledger
+
+    def recall(self, session_id, observation_id, offset=0, limit=0):
+        return self.history.RecallObservation(
+            history_service_pb2.RecallObservationRequest(
+                session_id=session_id,
+                observation_id=observation_id,
+                offset=offset,
+                limit=limit,
+            )
+        )
+
+    def pin(self, session_id, unpin=False, **target):
+        return self.history.PinObservation(
+            history_service_pb2.PinObservationRequest(
+                session_id=session_id, unpin=unpin, **target
+            )
+        )
+
+    def observations(self, session_id):
+        """The first thousand."""
+        return self.history.ListObservations(
+            history_service_pb2.ListObservationsRequest(
+                session_id=session_id, page_size=1000
+            )
+        ).observations
 
     def read(self, session_id):
         parts = self.history.ReadHistory(

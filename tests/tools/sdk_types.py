@@ -1,6 +1,6 @@
 # Copyright The Clerestory Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the vendors' own libraries say about the messages of a request.
+"""What the vendors' own libraries say about the messages and tools of a request.
 
 One function for each format takes the messages as parsed JSON and raises
 ValueError, naming the message, if the library's types refuse one. They know of
@@ -16,10 +16,13 @@ import botocore.loaders
 import botocore.model
 import botocore.validate
 import pydantic
-from anthropic.types import MessageParam
+from anthropic.types import MessageParam, ToolParam
 from google.genai import types as genai_types
-from openai.types.chat import ChatCompletionMessageParam
-from openai.types.responses import ResponseInputItemParam
+from openai.types.chat import (
+    ChatCompletionFunctionToolParam,
+    ChatCompletionMessageParam,
+)
+from openai.types.responses import FunctionToolParam, ResponseInputItemParam
 
 
 def check_anthropic(messages: list[dict]) -> None:
@@ -49,6 +52,27 @@ def check_converse(messages: list[dict]) -> None:
     )
     if report.has_errors():
         raise ValueError(report.generate_report())
+
+
+def check_tool(wire_format: str, tool: dict) -> None:
+    """The same of an element of the array of tools, of `anthropic` and so on."""
+    if wire_format == "converse":
+        report = botocore.validate.ParamValidator().validate(
+            {"modelId": "m", "messages": [], "toolConfig": {"tools": [tool]}},
+            _converse_input(),
+        )
+        if report.has_errors():
+            raise ValueError(report.generate_report())
+        return
+    adapter = pydantic.TypeAdapter(
+        {
+            "anthropic": ToolParam,
+            "chat": ChatCompletionFunctionToolParam,
+            "responses": FunctionToolParam,
+            "gemini": genai_types.Tool,
+        }[wire_format]
+    )
+    _exhaust(adapter.validate_python(tool))
 
 
 def _check_all(
