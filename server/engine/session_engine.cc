@@ -403,7 +403,7 @@ absl::StatusOr<RecalledPage> SessionEngine::Recall(
     const SessionKey& key, const RecallRequest& request) {
   return WithSession<absl::StatusOr<RecalledPage>>(
       key, [&](Session& session, std::vector<Record>& records) {
-        return WithRules(key.tenant, [&](const Rules& rules) {
+        return WithRules(key, now, [&](const Rules& rules) {
           return RecallObservation(request, rules, session, records);
         });
       });

@@ -404,7 +404,7 @@ TEST(ShowAgainTest, WhatIsShownAgainMayBeMaskedAgainAndPaysRentAnew) {
   s.Serve();
   ASSERT_THAT(s.masked(), ElementsAre(1));
   s.PinObservation(0, /*is_pinned=*/false);
-  ASSERT_NE(s.session().observations()[0].next_identical, kNone);
+  ASSERT_NE(s.session().observations()[0].next_identical, kNoIndex);
   Policy with_copies = s.policy;
   with_copies.duplicates = DuplicateRule::kIdentical;
   EXPECT_EQ(Eligible(s.session(), with_copies).RentBase(0),
