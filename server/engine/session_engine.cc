@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,7 @@
 #include "server/engine/policy_document.h"
 #include "server/engine/policy_registry.h"
 #include "server/engine/session_cache.h"
+#include "server/engine/tenant_report.h"
 #include "server/formats/usage.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
@@ -37,6 +39,7 @@
 #include "server/tokens/token_counter.h"
 #include "server/view/plan_view.h"
 #include "server/view/session.h"
+#include "server/view/session_totals.h"
 #include "server/view/view.h"
 
 namespace clerestory {
@@ -174,6 +177,17 @@ absl::StatusOr<std::vector<SessionHeader>> SessionEngine::ListSessions(
   return store_.List(tenant, after, limit);
 }
 
+absl::StatusOr<TenantReport> SessionEngine::ReportOnTenant(
+    const TenantReportRequest& request,
+    absl::FunctionRef<absl::Status()> check_call) {
+  return MakeTenantReport(
+      request,
+      [&](absl::string_view after, std::int64_t limit) {
+        return store_.List(request.tenant, after, limit);
+      },
+      check_call);
+}
+
 absl::StatusOr<SessionSummary> SessionEngine::CloseSession(
     const SessionKey& key, Outcome outcome, TimeMicros now) {
   return WithSession<absl::StatusOr<SessionSummary>>(
@@ -183,7 +197,8 @@ absl::StatusOr<SessionSummary> SessionEngine::CloseSession(
         const Outcome there = session.header().outcome;
         if (there == outcome) return Summarize(session);
         if (there != Outcome::kOpen) return Closed(session);
-        const SessionClosed record{.time = now, .outcome = outcome};
+        const SessionClosed record{
+            .time = now, .outcome = outcome, .totals = TotalsOf(session)};
         session.Apply(record);
         records.emplace_back(record);
         return Summarize(session);
