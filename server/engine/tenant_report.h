@@ -29,7 +29,7 @@ namespace clerestory {
 
 // Which sessions.
 struct TenantReportRequest {
-  std::string tenant;
+  std::string tenant = {};
   // Closed from the first of these on, and before the second; nothing is no
   // bound.
   std::optional<TimeMicros> close_from = {};
