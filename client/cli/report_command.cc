@@ -50,31 +50,27 @@ std::string FormatEstimate(
                       " to ", format(estimate.high()), ")");
 }
 
+// A newer server may have values that are not known here.
 absl::string_view ArmName(v1::SessionArm arm) {
-  switch (arm) {
-    case v1::SESSION_ARM_MASKED:
-      return "masked";
-    case v1::SESSION_ARM_CONTROL:
-      return "control";
-    case v1::SESSION_ARM_MIXED:
-      return "mixed";
-    default:
-      return "without views";
-  }
+  if (arm == v1::SESSION_ARM_UNSPECIFIED) return "without views";
+  if (arm == v1::SESSION_ARM_MASKED) return "masked";
+  if (arm == v1::SESSION_ARM_CONTROL) return "control";
+  if (arm == v1::SESSION_ARM_MIXED) return "mixed";
+  return "of another kind";
 }
 
 absl::string_view VerdictText(v1::MaskingVerdict verdict) {
-  switch (verdict) {
-    case v1::MASKING_VERDICT_NO_DIFFERENCE:
-      return "No difference of cost per resolved session is seen.";
-    case v1::MASKING_VERDICT_MASKED_CHEAPER:
-      return "A resolved session costs less with masking.";
-    case v1::MASKING_VERDICT_CONTROL_CHEAPER:
-      return "A resolved session costs less without masking.";
-    default:
-      return "There are not enough sessions to compare: 30 closed ones, 10 of "
-             "them resolved, of each arm.";
+  if (verdict == v1::MASKING_VERDICT_NO_DIFFERENCE) {
+    return "No difference of cost per resolved session is seen.";
   }
+  if (verdict == v1::MASKING_VERDICT_MASKED_CHEAPER) {
+    return "A resolved session costs less with masking.";
+  }
+  if (verdict == v1::MASKING_VERDICT_CONTROL_CHEAPER) {
+    return "A resolved session costs less without masking.";
+  }
+  return "There are not enough sessions to compare: 30 closed ones, 10 of them "
+         "resolved, of each arm.";
 }
 
 // A row for each quantity, a column for each arm.
