@@ -38,7 +38,8 @@ Client::Client(const std::string& target)
     : channel_(MakeChannel(target)),
       sessions_(v1::SessionService::NewStub(channel_)),
       history_(v1::HistoryService::NewStub(channel_)),
-      views_(v1::ViewService::NewStub(channel_)) {}
+      views_(v1::ViewService::NewStub(channel_)),
+      reports_(v1::ReportService::NewStub(channel_)) {}
 
 grpc::Status CallWithRetry(
     int retry_seconds,

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "clerestory/v1/history_service.grpc.pb.h"
+#include "clerestory/v1/report_service.grpc.pb.h"
 #include "clerestory/v1/session_service.grpc.pb.h"
 #include "clerestory/v1/view_service.grpc.pb.h"
 
@@ -27,12 +28,14 @@ class Client {
   v1::SessionService::Stub& sessions() const { return *sessions_; }
   v1::HistoryService::Stub& history() const { return *history_; }
   v1::ViewService::Stub& views() const { return *views_; }
+  v1::ReportService::Stub& reports() const { return *reports_; }
 
  private:
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::SessionService::Stub> sessions_;
   std::unique_ptr<v1::HistoryService::Stub> history_;
   std::unique_ptr<v1::ViewService::Stub> views_;
+  std::unique_ptr<v1::ReportService::Stub> reports_;
 };
 
 // Makes `call` until it does not fail with UNAVAILABLE, for up to

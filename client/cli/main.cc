@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/backtest_command.h"
 #include "client/cli/replay_command.h"
+#include "client/cli/report_command.h"
 #include "server/backtest/price_source.h"
 #include "server/policy/presets.h"
 
@@ -94,6 +95,25 @@ void AddReplay(CLI::App& cli, ReplayOptions& options) {
   command.add_flag("--quiet", options.quiet, "no line for each call");
 }
 
+void AddReport(CLI::App& cli, ReportOptions& options) {
+  CLI::App& command = *cli.add_subcommand(
+      "report",
+      "Ask a running server whether masking helps: what closed sessions came "
+      "to, with it and without, and what agents read for nothing.");
+  command.add_option("--target", options.target, "address of the server");
+  command
+      .add_option("--label", options.labels,
+                  "KEY=VALUE: only sessions with this label; may be repeated")
+      ->take_all();
+}
+
+absl::Status Run(const CLI::App& cli, const BacktestOptions& backtest,
+                 const ReplayOptions& replay, const ReportOptions& report) {
+  if (cli.got_subcommand("backtest")) return RunBacktest(backtest);
+  if (cli.got_subcommand("report")) return RunReport(report);
+  return RunReplay(replay);
+}
+
 int Main(int argc, char** argv) {
   CLI::App cli("Client of Clerestory, which manages the context of LLM agents.",
                "clerestory");
@@ -102,17 +122,17 @@ int Main(int argc, char** argv) {
   cli.require_subcommand(0, 1);
   BacktestOptions backtest;
   ReplayOptions replay;
+  ReportOptions report;
   AddBacktest(cli, backtest);
   AddReplay(cli, replay);
+  AddReport(cli, report);
   CLI11_PARSE(cli, argc, argv);
   if (cli.get_subcommands().empty()) {
     std::fputs(cli.help().c_str(), stderr);
     return 1;
   }
   backtest.simulate = cli.get_subcommand("backtest")->count("--simulate") > 0;
-  const absl::Status status = cli.got_subcommand("backtest")
-                                  ? RunBacktest(backtest)
-                                  : RunReplay(replay);
+  const absl::Status status = Run(cli, backtest, replay, report);
   if (status.ok()) return 0;
   std::fprintf(stderr, "clerestory: %s\n",
                std::string(status.message()).c_str());

@@ -98,7 +98,8 @@ App::App(const Config& config, const Clock& clock, Logger& logger,
       session_service_(context_),
       history_service_(context_),
       view_service_(context_),
-      policy_service_(context_) {}
+      policy_service_(context_),
+      report_service_(context_) {}
 
 absl::StatusOr<std::unique_ptr<App>> App::Start(const Config& config,
                                                 const Clock& clock,
@@ -128,6 +129,7 @@ absl::StatusOr<std::unique_ptr<App>> App::Start(const Config& config,
   builder.RegisterService(&app->history_service_);
   builder.RegisterService(&app->view_service_);
   builder.RegisterService(&app->policy_service_);
+  builder.RegisterService(&app->report_service_);
   app->server_ = builder.BuildAndStart();
   if (app->server_ == nullptr) {
     return FieldError("listen",

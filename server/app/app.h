@@ -24,6 +24,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/history_service.h"
 #include "server/rpc/policy_service.h"
+#include "server/rpc/report_service.h"
 #include "server/rpc/session_service.h"
 #include "server/rpc/view_service.h"
 #include "server/store/session_store.h"
@@ -95,6 +96,7 @@ class App {
   HistoryService history_service_;
   ViewService view_service_;
   PolicyService policy_service_;
+  ReportService report_service_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
   // Ends before what it asks; null if there is none.

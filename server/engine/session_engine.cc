@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,7 @@
 #include "server/engine/recall.h"
 #include "server/engine/session_cache.h"
 #include "server/engine/session_meter.h"
+#include "server/engine/tenant_report.h"
 #include "server/engine/tool_registry.h"
 #include "server/formats/usage.h"
 #include "server/model/message.h"
@@ -43,6 +45,7 @@
 #include "server/view/exempt.h"
 #include "server/view/plan_view.h"
 #include "server/view/session.h"
+#include "server/view/session_totals.h"
 #include "server/view/view.h"
 
 namespace clerestory {
@@ -229,6 +232,17 @@ absl::StatusOr<std::vector<SessionHeader>> SessionEngine::ListSessions(
   return store_.List(tenant, after, limit);
 }
 
+absl::StatusOr<TenantReport> SessionEngine::ReportOnTenant(
+    const TenantReportRequest& request,
+    absl::FunctionRef<absl::Status()> check_call) {
+  return MakeTenantReport(
+      request,
+      [&](absl::string_view after, std::int64_t limit) {
+        return store_.List(request.tenant, after, limit);
+      },
+      check_call);
+}
+
 absl::StatusOr<SessionSummary> SessionEngine::CloseSession(
     const SessionKey& key, Outcome outcome, TimeMicros now) {
   LearnedTools tools;
@@ -240,7 +254,8 @@ absl::StatusOr<SessionSummary> SessionEngine::CloseSession(
             const Outcome there = session.header().outcome;
             if (there == outcome) return Summarize(session);
             if (there != Outcome::kOpen) return Closed(session);
-            const SessionClosed record{.time = now, .outcome = outcome};
+            const SessionClosed record{
+                .time = now, .outcome = outcome, .totals = TotalsOf(session)};
             session.Apply(record);
             records.emplace_back(record);
             return Summarize(session);

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -25,6 +26,7 @@
 #include "server/engine/policy_registry.h"
 #include "server/engine/recall.h"
 #include "server/engine/session_cache.h"
+#include "server/engine/tenant_report.h"
 #include "server/engine/tool_registry.h"
 #include "server/metrics/server_metrics.h"
 #include "server/model/message.h"
@@ -131,8 +133,15 @@ class SessionEngine {
   absl::StatusOr<std::vector<SessionHeader>> ListSessions(
       absl::string_view tenant, absl::string_view after, std::int64_t limit);
 
+  // The report on the closed sessions of `request.tenant`. Reads headers only.
+  // Errors of MakeTenantReport.
+  absl::StatusOr<TenantReport> ReportOnTenant(
+      const TenantReportRequest& request,
+      absl::FunctionRef<absl::Status()> check_call);
+
   // Ends a session; again with the same outcome is no error, with another one
-  // is kSessionClosed. REQUIRES: `outcome` is not kOpen.
+  // is kSessionClosed. What the session came to is stored with it: that reads
+  // its whole history. REQUIRES: `outcome` is not kOpen.
   absl::StatusOr<SessionSummary> CloseSession(const SessionKey& key,
                                               Outcome outcome, TimeMicros now);
 

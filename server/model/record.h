@@ -16,6 +16,7 @@
 #include "server/model/message.h"
 #include "server/model/money.h"
 #include "server/model/repeat.h"
+#include "server/model/session_totals.h"
 
 namespace clerestory {
 
@@ -57,6 +58,9 @@ struct SessionHeader {
   // Whether its model has the tool that recalls what is masked
   // (formats/recall_tool.h): then placeholders say what to recall.
   bool has_recall_tool = false;
+  // What it came to; nothing while it is open, or if it was closed before this
+  // was kept.
+  SessionTotals totals = {};
 
   friend bool operator==(const SessionHeader&, const SessionHeader&) = default;
 };
@@ -249,6 +253,7 @@ struct PinChanged {
 struct SessionClosed {
   TimeMicros time = 0;
   Outcome outcome = Outcome::kResolved;
+  SessionTotals totals = {};
 
   friend bool operator==(const SessionClosed&, const SessionClosed&) = default;
 };

@@ -7,6 +7,7 @@
 
 #include "clerestory/v1/history_service.pb.h"
 #include "clerestory/v1/policy_service.pb.h"
+#include "clerestory/v1/report_service.pb.h"
 #include "clerestory/v1/session_service.pb.h"
 #include "clerestory/v1/view_service.pb.h"
 #include "google/protobuf/descriptor.h"
@@ -19,7 +20,9 @@ std::vector<RpcMethod> RpcMethods() {
   // A message of each file that has services.
   for (const google::protobuf::Descriptor* message :
        {v1::ReadHistoryRequest::descriptor(),
-        v1::GetPolicyRequest::descriptor(), v1::GetSessionRequest::descriptor(),
+        v1::GetPolicyRequest::descriptor(),
+        v1::TenantReportRequest::descriptor(),
+        v1::GetSessionRequest::descriptor(),
         v1::BuildViewRequest::descriptor()}) {
     const google::protobuf::FileDescriptor& file = *message->file();
     for (int s = 0; s < file.service_count(); ++s) {

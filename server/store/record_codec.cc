@@ -13,10 +13,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "clerestory/storage/v1/record.pb.h"
+#include "clerestory/storage/v1/session_totals.pb.h"
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
+#include "server/model/session_totals.h"
 #include "server/store/message_frame.h"
 #include "server/store/record_messages.h"
 #include "server/store/session_store.h"
@@ -50,6 +52,9 @@ std::string EncodeHeader(const SessionHeader& header) {
     pb::Label& label = *stored.add_labels();
     label.set_key(key);
     label.set_value(value);
+  }
+  if (header.totals != SessionTotals()) {
+    *stored.mutable_totals() = ToStored(header.totals);
   }
   return EncodeFrame(stored);
 }
@@ -87,6 +92,8 @@ absl::StatusOr<SessionHeader> DecodeHeader(absl::string_view value,
       !pb::Outcome_IsValid(stored.outcome())) {
     return HeaderCorruptError(key);
   }
+  std::optional<SessionTotals> totals = FromStored(*stored.mutable_totals());
+  if (!totals.has_value()) return HeaderCorruptError(key);
   Labels labels;
   for (const pb::Label& label : stored.labels()) {
     labels[label.key()] = label.value();
@@ -98,7 +105,8 @@ absl::StatusOr<SessionHeader> DecodeHeader(absl::string_view value,
                        .outcome = static_cast<Outcome>(stored.outcome()),
                        .close_time = stored.close_time_micros(),
                        .labels = std::move(labels),
-                       .has_recall_tool = stored.has_recall_tool()};
+                       .has_recall_tool = stored.has_recall_tool(),
+                       .totals = *std::move(totals)};
 }
 
 absl::StatusOr<StoredPolicy> DecodePolicy(absl::string_view value,

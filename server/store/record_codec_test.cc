@@ -20,6 +20,7 @@
 #include "server/base/status.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
+#include "server/model/session_totals.h"
 #include "server/store/message_frame.h"
 #include "server/store/session_store.h"
 #include "tests/support/records.h"
@@ -81,6 +82,7 @@ TEST(RecordCodecTest, HeadersComeBack) {
   SessionHeader header = OpenHeader({std::string("\0\xff", 2), "\xfe"});
   header.outcome = Outcome::kResolved;
   header.close_time = 5;
+  header.totals = FullTotals();
   for (const SessionHeader& each : {header, SessionHeader{}}) {
     const auto decoded = DecodeHeader(EncodeHeader(each), each.key);
     ASSERT_THAT(decoded, IsOk());
@@ -106,6 +108,14 @@ TEST(RecordCodecTest, EveryEnumeratorComesBack) {
     const auto decoded = Decode(EncodeRecord(closed));
     ASSERT_THAT(decoded, IsOk());
     EXPECT_EQ(std::get<SessionClosed>(*decoded), closed);
+  }
+  for (const SessionArm arm : {SessionArm::kNone, SessionArm::kMasked,
+                               SessionArm::kControl, SessionArm::kMixed}) {
+    SessionHeader header = OpenHeader(kKey);
+    header.totals.arm = arm;
+    const auto decoded = DecodeHeader(EncodeHeader(header), kKey);
+    ASSERT_THAT(decoded, IsOk());
+    EXPECT_EQ(*decoded, header);
   }
   for (const Format format :
        {Format::kUnspecified, Format::kAnthropicMessages, Format::kOpenaiChat,
@@ -134,26 +144,27 @@ TEST(RecordCodecTest, UsageThatIsAbsentIsNotZero) {
 }
 
 // The format is a promise to every later version.
-TEST(RecordCodecTest, TheBytesOfVersionThreeDoNotChange) {
+TEST(RecordCodecTest, TheBytesOfVersionFourDoNotChange) {
   EXPECT_EQ(absl::BytesToHexString(EncodeRecord(
                 SessionClosed{.time = 300, .outcome = Outcome::kFailed})),
-            "03"
-            "e32bc773"
+            "04"
+            "fa220279"
             "220508ac021002");
   EXPECT_EQ(absl::BytesToHexString(EncodeHeader(OpenHeader({"t", "s"}))),
-            "03"
-            "8bb28c60"
+            "04"
+            "5e0bf336"
             "0a0174"
             "120173"
             "1802"
             "22076d6f64656c2d31"
             "2881c097d1edff9603"
             "420b0a03617070120464656d6f"
-            "420f0a097465616d2f6e616d651202c3a4");
+            "420f0a097465616d2f6e616d651202c3a4"
+            "4801");
   EXPECT_EQ(absl::BytesToHexString(EncodePolicy(
                 {.tenant = "t", .yaml = "a\n", .update_time = 300})),
-            "03"
-            "793ec952"
+            "04"
+            "fa2bf27b"
             "0a0174"
             "1202610a"
             "18ac02");
@@ -161,8 +172,8 @@ TEST(RecordCodecTest, TheBytesOfVersionThreeDoNotChange) {
                                                       .model = "m",
                                                       .weights = {0, 300},
                                                       .sample_count = 2})),
-            "03"
-            "ab219c07"
+            "04"
+            "6b8b5162"
             "0a0174"
             "12016d"
             "1a0300ac02"
@@ -203,9 +214,10 @@ TEST(RecordCodecTest, VersionsOneAndTwoAreStillRead) {
               (SessionClosed{.time = 300, .outcome = Outcome::kFailed}));
   }
   const SessionKey key = {"t", "s"};
-  // There were no labels.
+  // There were no labels, and no tool that recalls.
   SessionHeader expected = OpenHeader(key);
   expected.labels.clear();
+  expected.has_recall_tool = false;
   for (const char* const frame : {"0197f6723b", "0254dbe688"}) {
     const auto header = DecodeHeader(
         absl::HexStringToBytes(
@@ -314,6 +326,16 @@ TEST(RecordCodecTest, AnUnknownEnumeratorIsDamage) {
   EXPECT_THAT(DecodeHeader(Hex("0a01741201731806"), key), kCorrupt);
   EXPECT_THAT(DecodeHeader(Hex("0a01741201733003"), key), IsOk());
   EXPECT_THAT(DecodeHeader(Hex("0a01741201733004"), key), kCorrupt);
+  // Totals of arm 3, and of 4, in a header and a SessionClosed.
+  EXPECT_THAT(DecodeHeader(Hex("0a017412017352020803"), key), IsOk());
+  EXPECT_THAT(DecodeHeader(Hex("0a017412017352020804"), key), kCorrupt);
+  EXPECT_THAT(Decode(Hex("22041a020803")), IsOk());
+  EXPECT_THAT(Decode(Hex("22041a020804")), kCorrupt);
+  // Counts of six kinds of repeats, and of seven.
+  EXPECT_THAT(DecodeHeader(Hex("0a017412017352086a06000000000000"), key),
+              IsOk());
+  EXPECT_THAT(DecodeHeader(Hex("0a017412017352096a0700000000000000"), key),
+              kCorrupt);
 }
 
 TEST(RecordCodecTest, ARecordOfNoKindIsDamage) {

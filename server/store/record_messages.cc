@@ -3,6 +3,9 @@
 
 #include "server/store/record_messages.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,10 +13,12 @@
 #include <variant>
 
 #include "clerestory/storage/v1/record.pb.h"
+#include "clerestory/storage/v1/session_totals.pb.h"
 #include "server/base/check.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/model/repeat.h"
+#include "server/model/session_totals.h"
 
 namespace clerestory {
 
@@ -80,6 +85,21 @@ pb::BreakReason ToStored(BreakReason reason) {
   }
   CLERESTORY_CHECK(false);
   return pb::BREAK_REASON_UNSPECIFIED;
+}
+
+pb::SessionArm ToStored(SessionArm arm) {
+  switch (arm) {
+    case SessionArm::kNone:
+      return pb::SESSION_ARM_UNSPECIFIED;
+    case SessionArm::kMasked:
+      return pb::SESSION_ARM_MASKED;
+    case SessionArm::kControl:
+      return pb::SESSION_ARM_CONTROL;
+    case SessionArm::kMixed:
+      return pb::SESSION_ARM_MIXED;
+  }
+  CLERESTORY_CHECK(false);
+  return pb::SESSION_ARM_UNSPECIFIED;
 }
 
 pb::RepeatKind ToStored(RepeatKind kind) {
@@ -261,12 +281,19 @@ void ToStored(const SessionClosed& from, pb::Record& record) {
   pb::SessionClosed& to = *record.mutable_session_closed();
   to.set_time_micros(from.time);
   to.set_outcome(ToStored(from.outcome));
+  if (from.totals != SessionTotals()) {
+    *to.mutable_totals() = ToStored(from.totals);
+  }
 }
 
-std::optional<SessionClosed> FromStored(const pb::SessionClosed& from) {
+std::optional<SessionClosed> FromStored(pb::SessionClosed& from) {
   if (!pb::Outcome_IsValid(from.outcome())) return std::nullopt;
+  std::optional<SessionTotals> totals =
+      clerestory::FromStored(*from.mutable_totals());
+  if (!totals.has_value()) return std::nullopt;
   return SessionClosed{.time = from.time_micros(),
-                       .outcome = FromStored<Outcome>(from.outcome())};
+                       .outcome = FromStored<Outcome>(from.outcome()),
+                       .totals = *std::move(totals)};
 }
 
 void ToStored(const ObservationId& from, pb::ObservationId& to) {
@@ -343,6 +370,74 @@ std::optional<PinChanged> FromStored(const pb::PinChanged& from) {
 
 }  // namespace
 
+pb::SessionTotals ToStored(const SessionTotals& totals) {
+  pb::SessionTotals to;
+  to.set_arm(ToStored(totals.arm));
+  to.set_turn_count(totals.turn_count);
+  to.set_call_count(totals.call_count);
+  to.set_raw_tokens(totals.raw_tokens);
+  to.set_view_tokens(totals.view_tokens);
+  to.set_raw_cost_pico_usd(totals.raw_cost);
+  to.set_view_cost_pico_usd(totals.view_cost);
+  to.set_output_cost_pico_usd(totals.output_cost);
+  to.set_usage_cost_pico_usd(totals.usage_cost);
+  to.set_observation_count(totals.observation_count);
+  to.set_masked_count(totals.masked_count);
+  to.set_refetched_count(totals.refetched_count);
+  for (const std::int64_t count : totals.repeats) to.add_repeats(count);
+  to.set_recall_count(totals.recall_count);
+  to.set_lost_pico_usd(totals.lost);
+  for (const ToolTotals& tool : totals.tools) {
+    pb::ToolTotals& stored = *to.add_tools();
+    stored.set_tool(tool.tool);
+    stored.set_observation_count(tool.observation_count);
+    stored.set_token_count(tool.token_count);
+    stored.set_masked_count(tool.masked_count);
+    stored.set_refetched_count(tool.refetched_count);
+    stored.set_judged_count(tool.judged_count);
+    stored.set_unreferenced_count(tool.unreferenced_count);
+    stored.set_unreferenced_tokens(tool.unreferenced_tokens);
+    stored.set_identical_call_count(tool.identical_call_count);
+  }
+  return to;
+}
+
+std::optional<SessionTotals> FromStored(pb::SessionTotals& from) {
+  SessionTotals to;
+  if (!pb::SessionArm_IsValid(from.arm()) ||
+      static_cast<std::size_t>(from.repeats_size()) > to.repeats.size()) {
+    return std::nullopt;
+  }
+  to.arm = FromStored<SessionArm>(from.arm());
+  to.turn_count = from.turn_count();
+  to.call_count = from.call_count();
+  to.raw_tokens = from.raw_tokens();
+  to.view_tokens = from.view_tokens();
+  to.raw_cost = from.raw_cost_pico_usd();
+  to.view_cost = from.view_cost_pico_usd();
+  to.output_cost = from.output_cost_pico_usd();
+  to.usage_cost = from.usage_cost_pico_usd();
+  to.observation_count = from.observation_count();
+  to.masked_count = from.masked_count();
+  to.refetched_count = from.refetched_count();
+  std::copy(from.repeats().begin(), from.repeats().end(), to.repeats.begin());
+  to.recall_count = from.recall_count();
+  to.lost = from.lost_pico_usd();
+  to.tools.reserve(static_cast<std::size_t>(from.tools_size()));
+  for (pb::ToolTotals& tool : *from.mutable_tools()) {
+    to.tools.push_back({.tool = std::move(*tool.mutable_tool()),
+                        .observation_count = tool.observation_count(),
+                        .token_count = tool.token_count(),
+                        .masked_count = tool.masked_count(),
+                        .refetched_count = tool.refetched_count(),
+                        .judged_count = tool.judged_count(),
+                        .unreferenced_count = tool.unreferenced_count(),
+                        .unreferenced_tokens = tool.unreferenced_tokens(),
+                        .identical_call_count = tool.identical_call_count()});
+  }
+  return to;
+}
+
 pb::Record ToStored(const Record& record) {
   pb::Record stored;
   std::visit([&stored](const auto& kind) { ToStored(kind, stored); }, record);
@@ -358,7 +453,7 @@ std::optional<Record> FromStored(pb::Record& from) {
     case pb::Record::kUsageReported:
       return FromStored(from.usage_reported());
     case pb::Record::kSessionClosed:
-      return FromStored(from.session_closed());
+      return FromStored(*from.mutable_session_closed());
     case pb::Record::kObservationRepeated:
       return FromStored(from.observation_repeated());
     case pb::Record::kObservationRecalled:

@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "clerestory/storage/v1/record.pb.h"
+#include "clerestory/storage/v1/session_totals.pb.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
+#include "server/model/session_totals.h"
 
 namespace clerestory {
 
@@ -18,10 +20,12 @@ namespace clerestory {
 storage::v1::Format ToStored(Format format);
 storage::v1::Outcome ToStored(Outcome outcome);
 storage::v1::Record ToStored(const Record& record);
+storage::v1::SessionTotals ToStored(const SessionTotals& totals);
 
 // Nothing if `from` is none that ToStored makes. Takes what it can out of
 // `from`.
 std::optional<Record> FromStored(storage::v1::Record& from);
+std::optional<SessionTotals> FromStored(storage::v1::SessionTotals& from);
 
 }  // namespace clerestory
 

@@ -131,7 +131,8 @@ class SessionStore {
   virtual absl::StatusOr<StoredSession> Read(const SessionKey& key) const = 0;
 
   // Adds `records` behind the first `expected_version` ones. If they end with
-  // SessionClosed, the header is given its outcome and time in the same write.
+  // SessionClosed, the header is given its outcome, time and totals in the same
+  // write.
   //
   // NOT_FOUND with kSessionNotFound if there is no such session; ABORTED with
   // kAppendConflict if its version is another one. REQUIRES: `records` is not

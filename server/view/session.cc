@@ -236,6 +236,7 @@ void Session::Compare(std::int64_t reported) {
 void Session::Apply(const SessionClosed& record) {
   header_.outcome = record.outcome;
   header_.close_time = record.time;
+  header_.totals = record.totals;
   is_closed_ = true;
   ++version_;
 }

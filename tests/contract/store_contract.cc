@@ -181,18 +181,20 @@ TEST_P(SessionStoreContract, AWriteToAnotherVersionIsRefusedWhole) {
   EXPECT_EQ(session->header, OpenHeader(key));
 }
 
-TEST_P(SessionStoreContract, ClosingGivesTheHeaderOutcomeAndTime) {
+TEST_P(SessionStoreContract, ClosingGivesTheHeaderOutcomeTimeAndTotals) {
   const SessionKey key = {"tenant", "session"};
   ASSERT_THAT(store().Create(OpenHeader(key)), IsOk());
-  ASSERT_THAT(
-      store().Write(key, 0,
-                    {MessageRecord("last"),
-                     SessionClosed{.time = 77, .outcome = Outcome::kFailed}},
-                    Durability::kSynced),
-      IsOk());
+  ASSERT_THAT(store().Write(key, 0,
+                            {MessageRecord("last"),
+                             SessionClosed{.time = 77,
+                                           .outcome = Outcome::kFailed,
+                                           .totals = FullTotals()}},
+                            Durability::kSynced),
+              IsOk());
   SessionHeader closed = OpenHeader(key);
   closed.outcome = Outcome::kFailed;
   closed.close_time = 77;
+  closed.totals = FullTotals();
   const auto session = store().Read(key);
   ASSERT_THAT(session, IsOk());
   EXPECT_EQ(session->header, closed);

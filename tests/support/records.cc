@@ -14,6 +14,7 @@
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/model/repeat.h"
+#include "server/model/session_totals.h"
 
 namespace clerestory {
 
@@ -41,6 +42,34 @@ std::string MessageOf(const Record& record) {
     return "";
   }
   return *appended->message;
+}
+
+SessionTotals FullTotals() {
+  return {.arm = SessionArm::kMixed,
+          .turn_count = 1,
+          .call_count = 2,
+          .raw_tokens = 1LL << 50,
+          .view_tokens = 3,
+          .raw_cost = 4,
+          .view_cost = 5,
+          .output_cost = 6,
+          .usage_cost = 7,
+          .observation_count = 8,
+          .masked_count = 9,
+          .refetched_count = 10,
+          .repeats = {11, 12, 13, 14, 15, 16},
+          .recall_count = 17,
+          .lost = 18,
+          .tools = {{.tool = std::string("t\0\xff", 3),
+                     .observation_count = 19,
+                     .token_count = 20,
+                     .masked_count = 21,
+                     .refetched_count = 22,
+                     .judged_count = 23,
+                     .unreferenced_count = 24,
+                     .unreferenced_tokens = 25,
+                     .identical_call_count = 26},
+                    {}}};
 }
 
 std::vector<Record> FullRecords() {
@@ -101,7 +130,8 @@ std::vector<Record> FullRecords() {
           PinChanged{.time = 9, .pin = {.tool = "t\xff"}, .is_pinned = false},
           PinChanged{.time = 10, .pin = {.resource = "/a/b"}},
           SessionClosed{.time = 1'790'000'000'000'005,
-                        .outcome = Outcome::kAbandoned}};
+                        .outcome = Outcome::kAbandoned,
+                        .totals = FullTotals()}};
 }
 
 std::vector<Record> DefaultRecords() {

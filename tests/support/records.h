@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "server/model/record.h"
+#include "server/model/session_totals.h"
 
 namespace clerestory {
 
@@ -23,6 +24,9 @@ std::string MessageOf(const Record& record);
 
 // A record of each kind with no field at its default.
 std::vector<Record> FullRecords();
+
+// Totals with every field set.
+SessionTotals FullTotals();
 
 // A record of each kind with every field at its default, or at zero.
 std::vector<Record> DefaultRecords();

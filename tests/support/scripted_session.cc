@@ -27,6 +27,7 @@
 #include "server/view/plan_view.h"
 #include "server/view/session.h"
 #include "server/view/session_parts.h"
+#include "server/view/session_totals.h"
 #include "server/view/view.h"
 #include "tests/support/messages.h"
 
@@ -168,7 +169,8 @@ void ScriptedSession::Report(const Usage& usage) {
 }
 
 void ScriptedSession::Close(Outcome outcome) {
-  const SessionClosed record = {.time = now, .outcome = outcome};
+  const SessionClosed record = {
+      .time = now, .outcome = outcome, .totals = TotalsOf(session_)};
   session_.Apply(record);
   records_.emplace_back(record);
 }

@@ -50,6 +50,7 @@ absl::Status MemoryStore::Write(const SessionKey& key,
   if (const auto* closed = std::get_if<SessionClosed>(&records.back())) {
     session.header.outcome = closed->outcome;
     session.header.close_time = closed->time;
+    session.header.totals = closed->totals;
   }
   return absl::OkStatus();
 }

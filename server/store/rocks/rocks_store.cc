@@ -202,6 +202,7 @@ absl::Status RocksStore::Write(const SessionKey& key,
                                       DecodeHeader(ToView(value), key));
           header.outcome = closed->outcome;
           header.close_time = closed->time;
+          header.totals = closed->totals;
           batch.Put(HeaderKey(key), EncodeHeader(header));
         }
         return absl::OkStatus();

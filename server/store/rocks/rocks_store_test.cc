@@ -75,6 +75,7 @@ class RocksStoreTest : public testing::Test {
     if (const auto* closed = std::get_if<SessionClosed>(&records.back())) {
       header.outcome = closed->outcome;
       header.close_time = closed->time;
+      header.totals = closed->totals;
     }
     return header;
   }
@@ -394,8 +395,10 @@ TEST_F(RocksStoreTest, ADamagedHeaderFailsItsSessionAndItsPage) {
   ASSERT_TRUE(Database()->Put({}, HeaderKey(kKey), "damage").ok());
   Open();
   EXPECT_THAT(store_->Read(kKey), kCorrupt);
-  EXPECT_THAT(store_->Write(kKey, 4, {SessionClosed{}}, Durability::kSynced),
-              kCorrupt);
+  const auto version = static_cast<std::int64_t>(FullRecords().size());
+  EXPECT_THAT(
+      store_->Write(kKey, version, {SessionClosed{}}, Durability::kSynced),
+      kCorrupt);
   ExpectRecords(kOther, FullRecords());
   // A page with it fails and names it; the others are as they were.
   const absl::Status page = store_->List("tenant", "", 10).status();
