@@ -418,7 +418,7 @@ absl::StatusOr<RecalledPage> SessionEngine::Recall(
     const SessionKey& key, const RecallRequest& request) {
   return WithSession<absl::StatusOr<RecalledPage>>(
       key, [&](Session& session, std::vector<Record>& records) {
-        return WithRules(key, now, [&](const Rules& rules) {
+        return WithRules(key, request.now, [&](const Rules& rules) {
           return RecallObservation(request, rules, session, records);
         });
       });

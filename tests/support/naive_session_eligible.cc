@@ -185,6 +185,10 @@ std::optional<NaiveSession::Candidate> NaiveSession::MaskOf(
   Candidate candidate;
   candidate.observation = observation;
   candidate.placeholder = PlaceholderFor(found, policy);
+  if (has_recall_tool_) {
+    candidate.placeholder += " (recall id " + std::to_string(masked.message) +
+                             "." + std::to_string(masked.index) + ")";
+  }
   candidate.saving =
       found.token_count -
       counter_.CountText(candidate.placeholder, TextForm::kPlain);
