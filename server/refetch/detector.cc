@@ -73,6 +73,32 @@ Excerpt ExcerptOf(const Holder& holder, bool is_answer,
           .content = content};
 }
 
+// Whether the calls themselves say that what `later` shows and what `earlier`
+// does have no line in common.
+bool AreApart(const Holder& later, const FoundHolder& earlier) {
+  return later.access_class == AccessClass::kRead && later.is_single &&
+         earlier.holder.access_class == AccessClass::kRead &&
+         earlier.holder.is_single && later.lines.has_value() &&
+         earlier.holder.lines.has_value() &&
+         (later.lines->last < earlier.holder.lines->first ||
+          earlier.holder.lines->last < later.lines->first);
+}
+
+// Of other parts of what `later` reads, leaves only the newest in `found`: who
+// reads a file in many parts must not push out of sight that it was read whole
+// before.
+void KeepNewestApart(const Holder& later, std::vector<FoundHolder>& found) {
+  const auto newest = std::find_if(
+      found.begin(), found.end(),
+      [&](const FoundHolder& entry) { return AreApart(later, entry); });
+  if (newest == found.end()) return;
+  found.erase(std::remove_if(newest + 1, found.end(),
+                             [&](const FoundHolder& entry) {
+                               return AreApart(later, entry);
+                             }),
+              found.end());
+}
+
 // The observations of `found` that can hold most of one of `size` bytes, the
 // newest first, each once.
 std::vector<Candidate> CandidatesOf(std::vector<FoundHolder> found,
@@ -86,6 +112,7 @@ std::vector<Candidate> CandidatesOf(std::vector<FoundHolder> found,
   for (const FoundHolder& entry : found) {
     const std::size_t observation = entry.holder.observation;
     if (candidates.size() >= kCandidatesMax) break;
+
     if (!candidates.empty() && candidates.back().observation == observation) {
       continue;
     }
@@ -210,6 +237,7 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
       std::erase_if(found, [index](const FoundHolder& entry) {
         return entry.holder.observation == index;
       });
+      KeepNewestApart(holder, found);
       if (found.size() > found_max) found.resize(found_max);
       noted.found.insert(noted.found.end(), found.begin(), found.end());
     }

@@ -211,6 +211,18 @@ TEST(DetectorTest, AnotherRangeIsPaging) {
             PagingOf(0));
 }
 
+TEST(DetectorTest, WhoReadsInPartsWhatWasReadWholeFetchesAllOfItAgain) {
+  SeenHistory history;
+  history.Add("Read", R"({"file_path": "/f"})", FileLines("f", 1, 2'000));
+  for (int first = 1; first < 2'000; first += 50) {
+    const std::string call = absl::StrCat(R"({"file_path": "/f", "offset": )",
+                                          first, R"(, "limit": 50})");
+    EXPECT_EQ(history.Add("Read", call, FileLines("f", first, first + 49)),
+              RefetchOf(0))
+        << first;
+  }
+}
+
 TEST(DetectorTest, AnotherFileWithTheSameLinesIsNoRefetch) {
   SeenHistory history;
   history.Read("/a/f", NumberedLines("f", 1, 60));

@@ -148,7 +148,14 @@ const ResourceIndex::Node* ResourceIndex::FindNode(
 void ResourceIndex::AddHolder(absl::string_view resource, Holder holder) {
   holder.time = ++time_;
   std::vector<Holder>& holders = nodes_[NodeOf(resource)].holders;
-  if (holders.size() >= kHoldersMax) holders.erase(holders.begin());
+  if (holders.size() >= kHoldersMax) {
+    // Parts are forgotten before what showed the whole.
+    const auto part =
+        std::find_if(holders.begin(), holders.end(), [](const Holder& old) {
+          return old.lines.has_value() && *old.lines != LineRange();
+        });
+    holders.erase(part == holders.end() ? holders.begin() : part);
+  }
   holders.push_back(holder);
 }
 

@@ -21,7 +21,7 @@ namespace clerestory {
 // more, the half that was used longest ago is forgotten.
 inline constexpr std::size_t kResourcesMax = 8'192;
 // The most observations that are remembered of a resource: the newest.
-inline constexpr std::size_t kHoldersMax = 16;
+inline constexpr std::size_t kHoldersMax = 32;
 
 // That an observation shows what a resource holds, or what of it answers a
 // query.
@@ -60,7 +60,8 @@ class ResourceIndex {
  public:
   ResourceIndex();
 
-  // Notes that an observation shows `resource`, now. A write in the same call
+  // Notes that an observation shows `resource`, now, and forgets one of
+  // kHoldersMax that there are already. A write in the same call
   // comes before or after it, by the order of the calls to this class.
   void AddHolder(absl::string_view resource, Holder holder);
 

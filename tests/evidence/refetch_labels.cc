@@ -139,6 +139,8 @@ struct Times {
 };
 
 bool IsHeldBack(const std::string& file) {
+  // Was held back until it had been measured twice, and then looked at.
+  if (file == "other/pi-coding-agent-before-compaction.jsonl") return false;
   int byte = 0;
   const std::string hex = Digest::Of(file).ToHex().substr(0, 2);
   return absl::SimpleHexAtoi(hex, &byte) && byte % 3 == 0;
