@@ -73,7 +73,7 @@ SessionEngine::SessionEngine(SessionStore& store, const TokenCounter& counter,
       options_(std::move(options)),
       policies_(store, options_.policy),
       calibrations_(store),
-      tools_(store, options_.logger),
+      tools_(store, options_.logger, options_.metrics),
       cache_(options_.cache_bytes_max),
       // Lives for ever, so nobody has to delete it.
       prices_(&BuiltInPrices(), [](const PriceBook*) {}) {}

@@ -75,9 +75,10 @@ std::optional<ToolEvent> EventOf(RepeatKind kind) {
   return std::nullopt;
 }
 
-// Counts, by tool, what `record` says of observations.
+// Counts, by tool, what `record` says of observations, and adds what it cost
+// that some were fetched again.
 void CountTools(const Session& session, const Record& record,
-                ServerMetrics& metrics) {
+                ServerMetrics& metrics, PicoUsd& penalty) {
   const auto count = [&](const ObservationId& id, ToolEvent event) {
     const Observation& observation = session.observations()[*session.Find(id)];
     metrics.CountTool(session.header().key.tenant, observation.tool, event, 1,
@@ -95,8 +96,10 @@ void CountTools(const Session& session, const Record& record,
     if (const auto event = EventOf(repeat->kind)) {
       count(repeat->earlier, *event);
     }
+    penalty = SaturatingAdd(penalty, repeat->cost);
   } else if (const auto* recall = std::get_if<ObservationRecalled>(&record)) {
     count(recall->observation, ToolEvent::kRecall);
+    penalty = SaturatingAdd(penalty, recall->cost);
   }
 }
 
@@ -130,7 +133,7 @@ void SessionMeter::Stored(const Session& session,
   const Ledger& ledger = session.ledger();
   TenantSums grown = Grown(before_, SumsOf(ledger));
   for (const Record& record : records) {
-    CountTools(session, record, *metrics_);
+    CountTools(session, record, *metrics_, grown[TenantSum::kPenaltyRefetch]);
     const auto* view = std::get_if<ViewServed>(&record);
     if (view == nullptr || view->break_reason == BreakReason::kNone) continue;
     PicoUsd& price = grown.break_price(view->break_reason);

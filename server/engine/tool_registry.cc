@@ -32,10 +32,23 @@ namespace {
 using Names = std::set<std::string>;
 
 // What is counted together.
-constexpr absl::string_view kOther = "";
+constexpr absl::string_view kOtherTools = "";
 
 // Who is remembered by less than half an observation gives up its place.
 constexpr std::int64_t kForgotten = kCountUnit / 2;
+
+BreakerLabel LabelOf(BreakerState state) {
+  switch (state) {
+    case BreakerState::kObserving:
+    case BreakerState::kMasked:
+      return BreakerLabel::kClosed;
+    case BreakerState::kUnmasked:
+      return BreakerLabel::kOpen;
+    case BreakerState::kProbing:
+      return BreakerLabel::kHalfOpen;
+  }
+  return BreakerLabel::kClosed;
+}
 
 }  // namespace
 
@@ -63,6 +76,10 @@ absl::StatusOr<std::int64_t> ToolRegistry::Load() {
       ++skipped_count;
     } else {
       entry->breaker = ToolBreaker(tool.record);
+      const BreakerLabel label = LabelOf(tool.record.state);
+      if (metrics_ != nullptr && label != BreakerLabel::kClosed) {
+        metrics_->SetBreaker(tool.tenant, tool.tool, label);
+      }
       tenant.unmasked = nullptr;
     }
   }
@@ -96,7 +113,7 @@ void ToolRegistry::Learn(absl::string_view tenant,
         continue;
       }
       const bool is_other = all.tools.find(outcome.tool) == all.tools.end() ||
-                            outcome.tool == kOther;
+                            outcome.tool == kOtherTools;
       entry->options = options;
       const std::size_t transition_count = transitions.size();
       if (is_other) {
@@ -108,7 +125,7 @@ void ToolRegistry::Learn(absl::string_view tenant,
       ++counts_.learned_count;
       if (outcome.masked_count > 0 || outcome.refetched_count > 0 ||
           transitions.size() > transition_count) {
-        changes[is_other ? std::string(kOther) : outcome.tool] = {
+        changes[is_other ? std::string(kOtherTools) : outcome.tool] = {
             .entry = entry, .count = ++entry->changed_count};
       }
     }
@@ -235,7 +252,7 @@ ToolRegistry::EntryPtr ToolRegistry::EntryFor(
     // The first that is forgotten makes room.
     for (auto it = tenant.tools.begin(); it != tenant.tools.end(); ++it) {
       Entry& candidate = *it->second;
-      if (it->first == kOther || candidate.is_writing ||
+      if (it->first == kOtherTools || candidate.is_writing ||
           candidate.written_count != candidate.changed_count ||
           candidate.breaker.record().state != BreakerState::kMasked) {
         continue;
@@ -251,7 +268,7 @@ ToolRegistry::EntryPtr ToolRegistry::EntryFor(
       return TryAdd(tenant, tool);
     }
   }
-  const std::string other(kOther);
+  const std::string other(kOtherTools);
   const auto rest = tenant.tools.find(other);
   return rest != tenant.tools.end() ? rest->second : TryAdd(tenant, other);
 }
@@ -259,12 +276,12 @@ ToolRegistry::EntryPtr ToolRegistry::EntryFor(
 ToolRegistry::EntryPtr ToolRegistry::TryAdd(Tenant& tenant,
                                             const std::string& tool) {
   const bool has_other =
-      tenant.tools.find(std::string(kOther)) != tenant.tools.end();
+      tenant.tools.find(std::string(kOtherTools)) != tenant.tools.end();
   const std::int64_t named_count =
       static_cast<std::int64_t>(tenant.tools.size()) - (has_other ? 1 : 0);
   if (static_cast<std::int64_t>(tool.size()) > kNameBytesMax ||
       entry_count_ >= kToolsMax ||
-      (tool != kOther && named_count >= kToolsPerTenantMax)) {
+      (tool != kOtherTools && named_count >= kToolsPerTenantMax)) {
     return nullptr;
   }
   ++entry_count_;
@@ -328,8 +345,13 @@ void ToolRegistry::Count(const std::vector<BreakerTransition>& transitions) {
 void ToolRegistry::Log(
     const std::string& tenant,
     const std::vector<BreakerTransition>& transitions) const {
-  if (logger_ == nullptr) return;
   for (const BreakerTransition& transition : transitions) {
+    if (metrics_ != nullptr) {
+      metrics_->BreakerChanged(tenant, transition.tool,
+                               LabelOf(transition.from),
+                               LabelOf(transition.to));
+    }
+    if (logger_ == nullptr) continue;
     const BreakerFigures& figures = transition.figures;
     logger_->Write(Severity::kInfo, "tool_state_changed",
                    {{"tenant", tenant},

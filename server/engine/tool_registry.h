@@ -19,6 +19,7 @@
 #include "server/base/mutex.h"
 #include "server/base/time.h"
 #include "server/breaker/tool_breaker.h"
+#include "server/metrics/server_metrics.h"
 #include "server/model/tool_outcome.h"
 #include "server/policy/policy.h"
 #include "server/store/session_store.h"
@@ -72,10 +73,12 @@ class ToolRegistry {
   static constexpr std::int64_t kToolsMax = 65'536;
   static constexpr std::int64_t kNameBytesMax = 256;
 
-  // `store`, and `logger` unless it is null, must outlive the registry. Nothing
+  // `store`, and what of the others is not null, must outlive the registry.
+  // Changes of state are logged and counted there. Nothing
   // is read from the store yet.
-  ToolRegistry(SessionStore& store, Logger* logger)
-      : store_(store), logger_(logger) {}
+  ToolRegistry(SessionStore& store, Logger* logger,
+               ServerMetrics* metrics = nullptr)
+      : store_(store), logger_(logger), metrics_(metrics) {}
   ToolRegistry(const ToolRegistry&) = delete;
   ToolRegistry& operator=(const ToolRegistry&) = delete;
 
@@ -173,6 +176,7 @@ class ToolRegistry {
 
   SessionStore& store_;
   Logger* const logger_;
+  ServerMetrics* const metrics_;
 
   mutable Mutex mutex_;
   // Signalled when a write is done or failed.

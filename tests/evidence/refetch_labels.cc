@@ -388,6 +388,16 @@ class Evaluation {
             is_held_back ? "held_back" : "tuned", kKeeps[k], result.all.Total(),
             result.all.RefetchesExpected(), result.all.Precision(),
             result.all.Recall());
+        if (k > 0) continue;
+        absl::StrAppendFormat(
+            &json,
+            "\"%s_repeats\": {\"expected\": %d, \"precision\": %.4f, "
+            "\"recall\": %.4f}, ",
+            is_held_back ? "held_back" : "tuned", result.repeats_expected,
+            static_cast<double>(result.repeats_right) /
+                std::max(1, result.repeats_found),
+            static_cast<double>(result.repeats_right) /
+                std::max(1, result.repeats_expected));
       }
     }
     int held_back = 0;
