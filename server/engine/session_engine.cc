@@ -139,9 +139,13 @@ absl::Status SessionEngine::Load(SessionCache::Entry& entry) {
   auto session = std::make_unique<Session>(std::move(stored.header), counter_);
   for (const Record& record : stored.records) {
     CLERESTORY_RETURN_IF_ERROR(session->Replay(record));
+    // What was learned of then is not to be learned again; the rest still is.
+    if ((std::holds_alternative<ViewServed>(record) &&
+         session->HasToolOutcome()) ||
+        std::holds_alternative<SessionClosed>(record)) {
+      session->TakeToolOutcomes();
+    }
   }
-  // They were learned of when they were written.
-  session->TakeToolOutcomes();
   entry.session = std::move(session);
   return absl::OkStatus();
 }
@@ -169,7 +173,7 @@ Result SessionEngine::WithSession(const SessionKey& key, Work work,
   Result result = work(*entry.session, records);
   absl::Status written = Commit(entry, records);
   if (written.ok()) {
-    meter.Stored(*entry.session, records, policies_);
+    meter.Stored(*entry.session, records);
     if (learned != nullptr) TakeLearned(*entry.session, *learned);
   }
   entry.session_bytes =

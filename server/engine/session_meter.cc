@@ -11,12 +11,12 @@
 #include <variant>
 #include <vector>
 
-#include "server/engine/policy_registry.h"
 #include "server/metrics/server_metrics.h"
 #include "server/metrics/tenant_sums.h"
 #include "server/model/money.h"
 #include "server/model/record.h"
 #include "server/model/repeat.h"
+#include "server/model/session_totals.h"
 #include "server/view/session.h"
 
 namespace clerestory {
@@ -126,8 +126,7 @@ SessionMeter::SessionMeter(ServerMetrics* metrics, const Session& session)
       before_(metrics == nullptr ? TenantSums() : SumsOf(session.ledger())) {}
 
 void SessionMeter::Stored(const Session& session,
-                          const std::vector<Record>& records,
-                          const PolicyRegistry& policies) const {
+                          const std::vector<Record>& records) const {
   if (metrics_ == nullptr || records.empty()) return;
   const SessionHeader& header = session.header();
   const Ledger& ledger = session.ledger();
@@ -141,12 +140,8 @@ void SessionMeter::Stored(const Session& session,
   }
   metrics_->AddToTenant(header.key.tenant, grown);
   if (!std::holds_alternative<SessionClosed>(records.back())) return;
-  const std::string& model = session.last_view().has_value()
-                                 ? session.last_view()->model
-                                 : header.model;
-  const PolicyDocumentPtr document = policies.For(header.key.tenant);
   metrics_->SessionEnded(header.key.tenant, header.outcome,
-                         document->For(header, model).is_control,
+                         header.totals.arm == SessionArm::kControl,
                          SaturatingAdd(ledger.view_cost, ledger.output_cost),
                          SaturatingAdd(ledger.raw_cost, ledger.output_cost));
 }

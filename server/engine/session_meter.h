@@ -6,7 +6,6 @@
 
 #include <vector>
 
-#include "server/engine/policy_registry.h"
 #include "server/metrics/server_metrics.h"
 #include "server/metrics/tenant_sums.h"
 #include "server/model/record.h"
@@ -23,9 +22,7 @@ class SessionMeter {
   SessionMeter(ServerMetrics* metrics, const Session& session);
 
   // Counts. REQUIRES: `records` were applied to `session` and are stored.
-  // `policies` say whether it was of the control group, if it ended.
-  void Stored(const Session& session, const std::vector<Record>& records,
-              const PolicyRegistry& policies) const;
+  void Stored(const Session& session, const std::vector<Record>& records) const;
 
  private:
   ServerMetrics* const metrics_;

@@ -246,9 +246,7 @@ TEST(SessionMeterWithoutMetricsTest, NothingIsCounted) {
   scripted.Ask(10);
   const SessionMeter meter(nullptr, scripted.session());
   scripted.Serve();
-  MemoryStore store;
-  meter.Stored(scripted.session(), scripted.records(),
-               PolicyRegistry(store, Policy()));
+  meter.Stored(scripted.session(), scripted.records());
 }
 
 }  // namespace
