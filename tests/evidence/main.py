@@ -82,7 +82,7 @@ def check_agreement(folder: pathlib.Path) -> float | None:
     if not agreement.available():
         return None
     say("== as another implementation counts: 4 characters a token, 10 turns kept")
-    keep = "keep_turns=10,keep_observations=3"
+    keep = "keep_turns=10,keep_observations=3,refetch_session_limit=0"
     report = backtest(
         folder,
         *map(str, transcripts.files(["claude-code"])),
