@@ -63,6 +63,8 @@ std::int64_t Rounded(std::int64_t units) {
 template <typename Change>
 void ForEachSum(BreakerRecord& record, Change change) {
   change(record.masked);
+  change(record.ripening);
+  change(record.fresh);
   change(record.refetched);
   change(record.priced_masked);
   change(record.priced_refetched);
@@ -87,12 +89,16 @@ BreakerRecord Bounded(BreakerRecord record) {
   }
   bound(record.since, 0, kTimeMax);
   bound(record.decay_time, 0, kTimeMax);
+  bound(record.time, 0, kTimeMax);
+  bound(record.ripe_time, 0, kTimeMax);
   bound(record.cool_off, 0, kCoolOffMax);
   bound(record.probe_permille, 0, kPermille);
   bound(record.relapse_count, 0, ToolBreaker::kRelapsesMax);
   bound(record.epoch, 0, kTimeMax);
   bound(record.masked, 0, kCountMax);
   bound(record.refetched, 0, record.masked);
+  bound(record.ripening, 0, record.masked - record.refetched);
+  bound(record.fresh, 0, record.masked - record.refetched - record.ripening);
   bound(record.priced_masked, 0, kCountMax);
   bound(record.priced_refetched, 0, kCountMax);
   bound(record.saved, -kMoneyMax, kMoneyMax);
@@ -132,6 +138,11 @@ bool IsProbed(absl::string_view tenant, absl::string_view tool,
 
 }  // namespace
 
+TimeMicros LatestTime(TimeMicros latest, TimeMicros now) {
+  now = std::clamp(now, TimeMicros{0}, kTimeMax);
+  return latest - now > kClockErrorMin ? now : std::max(latest, now);
+}
+
 absl::string_view BreakerStateName(BreakerState state) {
   switch (state) {
     case BreakerState::kObserving:
@@ -152,10 +163,7 @@ ToolBreaker::ToolBreaker(const BreakerRecord& record)
 void ToolBreaker::Advance(absl::string_view tool, const BreakerOptions& options,
                           TimeMicros now,
                           std::vector<BreakerTransition>& transitions) {
-  now = std::clamp(now, TimeMicros{0}, kTimeMax);
-  // A time that has not come yet is one of a clock that was wrong.
-  if (record_.since > now + kClockTolerance) record_.since = now;
-  Decay(now);
+  now = Tick(now);
   if (now >= next_change()) {
     Enter(BreakerState::kProbing, tool, options, now, transitions);
   }
@@ -163,16 +171,31 @@ void ToolBreaker::Advance(absl::string_view tool, const BreakerOptions& options,
 
 void ToolBreaker::Add(const ToolOutcome& outcome, const BreakerOptions& options,
                       TimeMicros now) {
-  Decay(std::clamp(now, TimeMicros{0}, kTimeMax));
+  AddPriced(outcome, options, now);
   const std::int64_t masked = CountOf(outcome.masked_count);
   const std::int64_t refetched = CountOf(outcome.refetched_count);
   record_.masked += masked;
   record_.refetched += refetched;
-  record_.priced_masked += masked;
-  record_.priced_refetched += refetched;
+  record_.fresh += masked;
+  // Of those that may have been fetched again, the oldest.
+  const std::int64_t ripened = std::min(refetched, record_.ripening);
+  record_.ripening -= ripened;
+  record_.fresh -= std::min(refetched - ripened, record_.fresh);
+  KeepWithin(options);
+}
+
+void ToolBreaker::AddPriced(const ToolOutcome& outcome,
+                            const BreakerOptions& options, TimeMicros now) {
+  Tick(now);
+  record_.priced_masked += CountOf(outcome.masked_count);
+  record_.priced_refetched += CountOf(outcome.refetched_count);
   record_.saved = SaturatingAdd(record_.saved, outcome.saved);
   record_.lost =
       SaturatingAdd(record_.lost, std::max(outcome.lost, PicoUsd{0}));
+  KeepWithin(options);
+}
+
+void ToolBreaker::KeepWithin(const BreakerOptions& options) {
   const std::int64_t max = SampleMax(options);
   while (record_.masked > max || record_.priced_masked > max ||
          record_.priced_refetched > max) {
@@ -186,18 +209,19 @@ void ToolBreaker::Learn(const ToolOutcome& outcome,
                         std::vector<BreakerTransition>& transitions) {
   Advance(outcome.tool, options, now, transitions);
   Add(outcome, options, now);
+  if (record_.state == BreakerState::kUnmasked) return;
   const RateSample sample = Sample();
-  if (record_.state == BreakerState::kUnmasked ||
-      sample.trials < SamplesMin(options)) {
-    return;
-  }
+  const RateSample ripe = RipeSample();
+  const std::int64_t least = SamplesMin(options);
   const std::int64_t break_even = BreakEven(options);
   const std::int64_t square = QuantileSquareOf(options);
-  if (IsRateAbove(sample, break_even, square)) {
-    Enter(BreakerState::kUnmasked, outcome.tool, options, now, transitions);
-  } else if (record_.state == BreakerState::kProbing &&
-             IsRateBelow(sample, break_even, square)) {
-    Enter(BreakerState::kMasked, outcome.tool, options, now, transitions);
+  if (sample.trials >= least && IsRateAbove(sample, break_even, square)) {
+    Enter(BreakerState::kUnmasked, outcome.tool, options, record_.time,
+          transitions);
+  } else if (record_.state == BreakerState::kProbing && ripe.trials >= least &&
+             IsRateBelow(ripe, break_even, square)) {
+    Enter(BreakerState::kMasked, outcome.tool, options, record_.time,
+          transitions);
   }
 }
 
@@ -205,12 +229,13 @@ void ToolBreaker::Reset(absl::string_view tool, const BreakerOptions& options,
                         TimeMicros now,
                         std::vector<BreakerTransition>& transitions) {
   const BreakerFigures figures = Figures(options);
+  const TimeMicros time = record_.time;
   record_ = BreakerRecord();
   if (figures.state == BreakerState::kObserving) return;
   transitions.push_back({.tool = std::string(tool),
                          .from = figures.state,
                          .to = BreakerState::kObserving,
-                         .time = now,
+                         .time = LatestTime(time, now),
                          .figures = figures});
 }
 
@@ -237,6 +262,7 @@ TimeMicros ToolBreaker::next_change() const {
 
 BreakerFigures ToolBreaker::Figures(const BreakerOptions& options) const {
   const RateSample sample = Sample();
+  const std::int64_t square = QuantileSquareOf(options);
   BreakerFigures figures = {
       .state = record_.state,
       .since = record_.since,
@@ -245,7 +271,8 @@ BreakerFigures ToolBreaker::Figures(const BreakerOptions& options) const {
       .masked_count = Rounded(record_.masked),
       .refetched_count = Rounded(record_.refetched),
       .rate = RateOf(sample),
-      .interval = RateIntervalOf(sample, QuantileSquareOf(options)),
+      .interval = {.low = RateIntervalOf(sample, square).low,
+                   .high = RateIntervalOf(RipeSample(), square).high},
       .break_even = BreakEven(options)};
   if (figures.state == BreakerState::kMasked &&
       sample.trials < SamplesMin(options)) {
@@ -254,10 +281,18 @@ BreakerFigures ToolBreaker::Figures(const BreakerOptions& options) const {
   return figures;
 }
 
+TimeMicros ToolBreaker::Tick(TimeMicros now) {
+  record_.time = LatestTime(record_.time, now);
+  // A time that has not come yet is one of a clock that was wrong.
+  record_.since = std::min(record_.since, record_.time);
+  Decay(record_.time);
+  Ripen(record_.time);
+  return record_.time;
+}
+
 void ToolBreaker::Decay(TimeMicros now) {
   const std::int64_t elapsed = now - record_.decay_time;
-  if (record_.decay_time == 0 || elapsed < -kClockTolerance ||
-      elapsed >= kHalfLife) {
+  if (record_.decay_time == 0 || elapsed < 0 || elapsed >= kHalfLife) {
     // The first time; a clock that went back; or one that went far ahead, or a
     // long pause.
     if (record_.decay_time != 0 && elapsed > 0) ForEachSum(record_, Halve);
@@ -275,10 +310,24 @@ void ToolBreaker::Decay(TimeMicros now) {
   record_.decay_time += steps * kDecayMicros;
 }
 
+void ToolBreaker::Ripen(TimeMicros now) {
+  const std::int64_t elapsed = now - record_.ripe_time;
+  if (elapsed >= 0 && elapsed < kRipening) return;
+  if (elapsed < 0 || elapsed >= 2 * kRipening) {
+    // What was fresh is as old as that; unless a clock was wrong.
+    record_.ripening = 0;
+    if (elapsed > 0) record_.fresh = 0;
+    record_.ripe_time = now;
+    return;
+  }
+  record_.ripening = record_.fresh;
+  record_.fresh = 0;
+  record_.ripe_time += kRipening;
+}
+
 void ToolBreaker::Enter(BreakerState to, absl::string_view tool,
                         const BreakerOptions& options, TimeMicros now,
                         std::vector<BreakerTransition>& transitions) {
-  now = std::clamp(now, TimeMicros{0}, kTimeMax);
   const BreakerFigures figures = Figures(options);
   transitions.push_back({.tool = std::string(tool),
                          .from = figures.state,
@@ -286,10 +335,11 @@ void ToolBreaker::Enter(BreakerState to, absl::string_view tool,
                          .time = now,
                          .figures = figures});
   if (to == BreakerState::kUnmasked) {
+    const bool is_relapse =
+        record_.state == BreakerState::kProbing ||
+        (record_.epoch > 0 && now - record_.since <= record_.cool_off);
     record_.relapse_count =
-        record_.state == BreakerState::kProbing
-            ? std::min(record_.relapse_count + 1, kRelapsesMax)
-            : 0;
+        is_relapse ? std::min(record_.relapse_count + 1, kRelapsesMax) : 0;
     record_.cool_off = SaturatingMultiply(
         options.cool_off_minutes, kMicrosPerMinute << record_.relapse_count);
     record_.probe_permille = options.probe_permille;
@@ -298,6 +348,8 @@ void ToolBreaker::Enter(BreakerState to, absl::string_view tool,
   if (to == BreakerState::kProbing) {
     record_.masked = 0;
     record_.refetched = 0;
+    record_.ripening = 0;
+    record_.fresh = 0;
   }
   record_.state = to;
   record_.since = now;
@@ -327,6 +379,11 @@ std::int64_t ToolBreaker::BreakEven(const BreakerOptions& options) const {
 
 RateSample ToolBreaker::Sample() const {
   return {.trials = record_.masked, .successes = record_.refetched};
+}
+
+RateSample ToolBreaker::RipeSample() const {
+  return {.trials = record_.masked - record_.ripening - record_.fresh,
+          .successes = record_.refetched};
 }
 
 }  // namespace clerestory

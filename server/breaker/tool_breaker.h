@@ -30,7 +30,9 @@ namespace clerestory {
 //     long
 //
 // While it probes, the tool is masked in a share of the sessions only, which
-// follows from their ids (IsProbed), and only what comes of those counts.
+// follows from their ids (IsMaskedIn), and only what comes of those counts.
+// Who was unmasked by probing, or again within its last cool-off after it was
+// masked, relapsed: the next cool-off is twice as long.
 //
 // The judgement compares re-fetches for each masked observation, of which only
 // the first of an observation counts, with the break-even rate:
@@ -43,6 +45,11 @@ namespace clerestory {
 // drawn towards kBreakEvenPrior, as if that had been seen in kPriorRefetches of
 // them; it stays within a thousandth and one.
 //
+// Dozens are masked at a time, long before the agent could fetch one again. So
+// each side of the judgement goes by the counts that speak against it: a tool
+// is above p by all that was masked, and below it by what is ripe, which is
+// what was masked for kRipening, or was fetched again.
+//
 // A tool is above or below p if the score test of rate_test.h says so with the
 // confidence asked for. Since a tool is looked at after every outcome, and who
 // looks often enough sees whatever he looks for, the error allowed is that of
@@ -51,8 +58,18 @@ namespace clerestory {
 // from, and `clerestory_breaker_trial` what they do.
 //
 // What was seen loses half of its weight in kHalfLife, and whenever there is
-// more of it than kSampleMax observations. A clock that goes back, or far
-// ahead, costs no more than half of it.
+// more of it than kSampleMax observations. A long pause, or a clock that goes
+// far ahead, costs no more than half of it.
+//
+// Time does not go back: whoever says that it is earlier is taken to speak now
+// (LatestTime).
+
+// What time it is for who knows that it was `latest`, and is told `now`: the
+// later of both. But if they are more than kClockErrorMin apart, `latest` was
+// the error of a clock, and it is `now`.
+inline constexpr std::int64_t kClockErrorMin =
+    10LL * 365 * 86'400 * kMicrosPerSecond;
+TimeMicros LatestTime(TimeMicros latest, TimeMicros now);
 
 // What a policy says of it (Policy::refetch_*).
 struct BreakerOptions {
@@ -77,11 +94,12 @@ struct BreakerFigures {
   TimeMicros since = 0;
   // When it will be probed; 0 unless it is unmasked.
   TimeMicros next_probe = 0;
-  // Observations, decayed and rounded.
+  // Observations, decayed and rounded. Those that are not ripe are among them.
   std::int64_t masked_count = 0;
   std::int64_t refetched_count = 0;
   // In millionths. The break-even is outside of the interval, on its side, when
-  // the tool is unmasked or masked again.
+  // the tool is unmasked or masked again: its lower end is that of all, and its
+  // upper one that of what is ripe.
   std::int64_t rate = 0;
   RateInterval interval;
   std::int64_t break_even = 0;
@@ -116,8 +134,9 @@ class ToolBreaker {
   static constexpr std::int64_t kSampleMax = 1'024;
   // The longest cool-off, in those that the policy asks for.
   static constexpr std::int64_t kRelapsesMax = 5;
-  // Clocks of replicas may differ by so much.
-  static constexpr std::int64_t kClockTolerance = 60 * kMicrosPerSecond;
+  // An observation is ripe when it was masked for that long, or, since two sums
+  // are enough to know that, up to twice as long.
+  static constexpr std::int64_t kRipening = 600 * kMicrosPerSecond;
   static constexpr TimeMicros kNever = std::numeric_limits<TimeMicros>::max();
 
   ToolBreaker() = default;
@@ -134,6 +153,11 @@ class ToolBreaker {
   // as none; of re-fetches only as many count as there are masked observations.
   void Add(const ToolOutcome& outcome, const BreakerOptions& options,
            TimeMicros now);
+
+  // Adds only what the break-even follows from: for the outcome of a session
+  // that the tool is not masked in.
+  void AddPriced(const ToolOutcome& outcome, const BreakerOptions& options,
+                 TimeMicros now);
 
   // Advances, adds `outcome` and judges.
   void Learn(const ToolOutcome& outcome, const BreakerOptions& options,
@@ -154,13 +178,19 @@ class ToolBreaker {
   BreakerFigures Figures(const BreakerOptions& options) const;
 
  private:
+  // Lets it be the later of `now` and what it was, which is returned.
+  TimeMicros Tick(TimeMicros now);
   void Decay(TimeMicros now);
+  void Ripen(TimeMicros now);
+  void KeepWithin(const BreakerOptions& options);
   // REQUIRES: `to` is another state.
   void Enter(BreakerState to, absl::string_view tool,
              const BreakerOptions& options, TimeMicros now,
              std::vector<BreakerTransition>& transitions);
   std::int64_t BreakEven(const BreakerOptions& options) const;
   RateSample Sample() const;
+  // Of what is ripe.
+  RateSample RipeSample() const;
 
   BreakerRecord record_;
 };

@@ -71,6 +71,9 @@ class ToolBreakerTest : public testing::Test {
     ASSERT_EQ(State(), BreakerState::kUnmasked);
   }
 
+  // Lets so much time pass that all that was masked is ripe.
+  void Ripen() { now_ += 2 * ToolBreaker::kRipening; }
+
   // And lets its cool-off pass.
   void OpenAndProbe() {
     Open();
@@ -78,6 +81,15 @@ class ToolBreakerTest : public testing::Test {
     Advance();
     ASSERT_EQ(State(), BreakerState::kProbing);
     transitions_.clear();
+  }
+
+  // Lets the cool-off pass, and nothing be fetched again.
+  void ProbeWell() {
+    now_ = breaker_.next_change();
+    Learn(200, 0);
+    Ripen();
+    Learn(0, 0);
+    ASSERT_EQ(State(), BreakerState::kMasked);
   }
 
   ToolBreaker breaker_;
@@ -207,12 +219,64 @@ TEST_F(ToolBreakerTest, ProbingThatGoesWellMasksAgain) {
   OpenAndProbe();
   Learn(19, 0);
   EXPECT_EQ(State(), BreakerState::kProbing);
-  Learn(40, 0);
+  Learn(60, 0);
+  EXPECT_EQ(State(), BreakerState::kProbing);
+  Ripen();
+  Learn(0, 0);
   EXPECT_EQ(State(), BreakerState::kMasked);
   ASSERT_THAT(transitions_, SizeIs(1));
   EXPECT_EQ(transitions_[0].from, BreakerState::kProbing);
   EXPECT_LT(transitions_[0].figures.interval.high, 130'000);
   EXPECT_EQ(MaskedSessions(), 1'000);
+}
+
+TEST_F(ToolBreakerTest, ABurstOfMasksHasATimeToBeFetchedAgain) {
+  OpenAndProbe();
+  Learn(200, 0);
+  EXPECT_EQ(State(), BreakerState::kProbing);
+  now_ += ToolBreaker::kRipening - 1;
+  Learn(200, 0);
+  EXPECT_EQ(State(), BreakerState::kProbing);
+  EXPECT_EQ(breaker_.Figures(kFixed).interval.high, kRateOne);
+  // They are fetched again, then, before anything is concluded.
+  Learn(0, 150);
+  EXPECT_EQ(State(), BreakerState::kUnmasked);
+}
+
+TEST_F(ToolBreakerTest, EveryMaskedObservationRipensForAsLongAtLeast) {
+  OpenAndProbe();
+  // One each second, for longer than it takes.
+  for (std::int64_t i = 0; i < 3 * ToolBreaker::kRipening / kMicrosPerSecond;
+       ++i) {
+    Learn(1, 0, {.rate_permille = 1});
+    const std::int64_t old_enough = std::max(
+        i + 1 - ToolBreaker::kRipening / kMicrosPerSecond, std::int64_t{0});
+    const BreakerRecord& record = breaker_.record();
+    ASSERT_LE(record.masked - record.ripening - record.fresh,
+              old_enough * kCountUnit);
+    now_ += kMicrosPerSecond;
+  }
+  Ripen();
+  Advance();
+  EXPECT_EQ(breaker_.record().ripening + breaker_.record().fresh, 0);
+}
+
+TEST_F(ToolBreakerTest, WhatIsFetchedAgainIsRipeAtOnce) {
+  Learn(40, 0);
+  EXPECT_EQ(breaker_.record().ripening + breaker_.record().fresh,
+            40 * kCountUnit);
+  Learn(0, 3);
+  EXPECT_EQ(breaker_.record().ripening + breaker_.record().fresh,
+            37 * kCountUnit);
+}
+
+TEST_F(ToolBreakerTest, ABurstOfMasksOpensNothingByTheFewThatWereFetched) {
+  Learn(100, 10);
+  Ripen();
+  // 13 % of these, but the others may not be taken as not there.
+  Learn(100, 13);
+  EXPECT_EQ(State(), BreakerState::kMasked);
+  EXPECT_EQ(breaker_.Figures(kFixed).masked_count, 200);
 }
 
 TEST_F(ToolBreakerTest, ProbingThatGoesBadlyUnmasksForTwiceAsLongUpToABound) {
@@ -227,11 +291,25 @@ TEST_F(ToolBreakerTest, ProbingThatGoesBadlyUnmasksForTwiceAsLongUpToABound) {
     ASSERT_EQ(State(), BreakerState::kUnmasked);
     days = std::min(days * 2, std::int64_t{32});
   }
-  // Once it was masked again, the next cool-off is a short one.
-  now_ = breaker_.next_change();
-  Learn(200, 0);
-  ASSERT_EQ(State(), BreakerState::kMasked);
-  Learn(500, 500);
+  // Once it was masked again for as long, the next cool-off is a short one.
+  ProbeWell();
+  now_ += 32 * kDay + 1;
+  Learn(1'000, 1'000);
+  EXPECT_EQ(breaker_.next_change(), now_ + kDay);
+}
+
+TEST_F(ToolBreakerTest, AToolThatWasMaskedByMistakeRelapsesToo) {
+  Open();
+  for (const std::int64_t days : {2, 4, 8}) {
+    ProbeWell();
+    now_ += kDay;
+    Learn(1'000, 1'000);
+    ASSERT_EQ(State(), BreakerState::kUnmasked);
+    EXPECT_EQ(breaker_.next_change(), now_ + days * kDay);
+  }
+  // That it was never unmasked before is no relapse.
+  breaker_ = ToolBreaker();
+  Open();
   EXPECT_EQ(breaker_.next_change(), now_ + kDay);
 }
 
@@ -331,10 +409,35 @@ TEST_F(ToolBreakerTest, AToolUnmaskedByAClockFarAheadIsProbedInTime) {
   Advance();
   EXPECT_EQ(State(), BreakerState::kUnmasked);
   EXPECT_EQ(breaker_.next_change(), kStart + kDay);
-  // Replicas' clocks differ a little.
-  now_ -= ToolBreaker::kClockTolerance / 2;
+  // Replicas' clocks differ.
+  now_ -= kMinute;
   Advance();
   EXPECT_EQ(breaker_.next_change(), kStart + kDay);
+}
+
+TEST_F(ToolBreakerTest, AskingWithAnOlderTimeChangesNothing) {
+  Open();
+  const BreakerRecord opened = breaker_.record();
+  transitions_.clear();
+  for (const std::int64_t days : {1, 8, 400}) {
+    now_ = kStart - days * kDay;
+    Advance();
+    EXPECT_EQ(breaker_.record(), opened);
+    now_ = kStart;
+    Advance();
+    EXPECT_EQ(breaker_.record(), opened);
+  }
+  EXPECT_THAT(transitions_, IsEmpty());
+}
+
+TEST_F(ToolBreakerTest, TheOutcomesOfAnOldSessionCountAsOfNow) {
+  Learn(400, 4);
+  now_ = kStart - 8 * kDay;
+  Learn(400, 4);
+  EXPECT_EQ(breaker_.Figures(kFixed).masked_count, 800);
+  now_ = kStart;
+  Advance();
+  EXPECT_EQ(breaker_.Figures(kFixed).masked_count, 800);
 }
 
 TEST_F(ToolBreakerTest, NoTimeAndNoOutcomeIsTooMuch) {
@@ -354,6 +457,8 @@ TEST_F(ToolBreakerTest, NoTimeAndNoOutcomeIsTooMuch) {
     EXPECT_GE(record.refetched, 0);
     EXPECT_LE(record.refetched, record.masked);
     EXPECT_LE(record.masked, kCountMax);
+    EXPECT_GE(std::min(record.ripening, record.fresh), 0);
+    EXPECT_LE(record.refetched + record.ripening + record.fresh, record.masked);
     EXPECT_EQ(ToolBreaker(record).record(), record);
     if (random() % 8 == 0) {
       breaker_ = ToolBreaker({.state = static_cast<BreakerState>(random() % 4),
@@ -368,7 +473,11 @@ TEST_F(ToolBreakerTest, NoTimeAndNoOutcomeIsTooMuch) {
                               .priced_refetched = any(),
                               .saved = any(),
                               .lost = any(),
-                              .decay_time = any()});
+                              .decay_time = any(),
+                              .time = any(),
+                              .ripening = any(),
+                              .fresh = any(),
+                              .ripe_time = any()});
     }
     transitions_.clear();
   }

@@ -265,7 +265,7 @@ absl::StatusOr<SessionSummary> SessionEngine::CloseSession(
             return Summarize(session);
           },
           &tools);
-  tools_.Learn(key.tenant, tools.outcomes, tools.options, now);
+  tools_.Learn(key.tenant, key.session, tools.outcomes, tools.options, now);
   return closed;
 }
 
@@ -316,7 +316,8 @@ absl::StatusOr<BuiltView> SessionEngine::BuildView(
       },
       request.dry_run ? nullptr : &tools);
   if (built.ok()) Learn(key.tenant, learned);
-  tools_.Learn(key.tenant, tools.outcomes, tools.options, request.append.now);
+  tools_.Learn(key.tenant, key.session, tools.outcomes, tools.options,
+               request.append.now);
   return built;
 }
 

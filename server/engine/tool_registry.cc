@@ -76,6 +76,7 @@ absl::StatusOr<std::int64_t> ToolRegistry::Load() {
       ++skipped_count;
     } else {
       entry->breaker = ToolBreaker(tool.record);
+      tenant.time = std::max(tenant.time, entry->breaker.record().time);
       const BreakerLabel label = LabelOf(tool.record.state);
       if (metrics_ != nullptr && label != BreakerLabel::kClosed) {
         metrics_->SetBreaker(tool.tenant, tool.tool, label);
@@ -86,7 +87,7 @@ absl::StatusOr<std::int64_t> ToolRegistry::Load() {
   return skipped_count;
 }
 
-void ToolRegistry::Learn(absl::string_view tenant,
+void ToolRegistry::Learn(absl::string_view tenant, absl::string_view session,
                          const std::vector<ToolOutcome>& outcomes,
                          const BreakerOptions& options, TimeMicros now) {
   if (outcomes.empty()) return;
@@ -106,6 +107,7 @@ void ToolRegistry::Learn(absl::string_view tenant,
       return;
     }
     Tenant& all = tenants_[tenant_name];
+    now = Tick(all, now);
     for (const ToolOutcome& outcome : outcomes) {
       const EntryPtr entry = EntryFor(all, outcome.tool, now, evicted);
       if (entry == nullptr) {
@@ -120,7 +122,12 @@ void ToolRegistry::Learn(absl::string_view tenant,
         ++counts_.other_count;
         entry->breaker.Add(outcome, options, now);
       } else {
-        entry->breaker.Learn(outcome, options, now, transitions);
+        entry->breaker.Advance(outcome.tool, options, now, transitions);
+        if (entry->breaker.IsMaskedIn(tenant, outcome.tool, session)) {
+          entry->breaker.Learn(outcome, options, now, transitions);
+        } else {
+          entry->breaker.AddPriced(outcome, options, now);
+        }
       }
       ++counts_.learned_count;
       if (outcome.masked_count > 0 || outcome.refetched_count > 0 ||
@@ -130,13 +137,16 @@ void ToolRegistry::Learn(absl::string_view tenant,
       }
     }
     if (!transitions.empty() || !evicted.empty()) all.unmasked = nullptr;
-    Count(transitions);
+    for (const std::string& tool : evicted) {
+      removing_.emplace(tenant_name, tool);
+    }
+    Count(tenant_name, transitions);
   }
   Log(tenant_name, transitions);
   for (const std::string& tool : evicted) {
     const absl::Status removed = store_.DeleteTool(tenant_name, tool);
     const MutexLock lock(mutex_);
-    if (!removed.ok()) ++counts_.failed_write_count;
+    Removed(tenant_name, tool, removed);
   }
   for (const auto& [tool, change] : changes) {
     Write(tenant_name, tool, *change.entry, change.count);
@@ -155,10 +165,10 @@ std::shared_ptr<const Names> ToolRegistry::UnmaskedFor(
     const auto found = tenants_.find(tenant_name);
     if (found == tenants_.end()) return none;
     Tenant& all = found->second;
-    if (all.unmasked == nullptr || now < all.valid_from ||
-        now >= all.valid_until) {
+    now = Tick(all, now);
+    if (all.unmasked == nullptr || now >= all.valid_until) {
       Advance(all, now, transitions);
-      Count(transitions);
+      Count(tenant_name, transitions);
     }
     unmasked = all.unmasked;
     if (!all.probing.empty()) {
@@ -186,8 +196,9 @@ std::vector<ToolStatus> ToolRegistry::List(absl::string_view tenant,
     const MutexLock lock(mutex_);
     const auto found = tenants_.find(tenant_name);
     if (found == tenants_.end()) return tools;
+    now = Tick(found->second, now);
     Advance(found->second, now, transitions);
-    Count(transitions);
+    Count(tenant_name, transitions);
     for (const auto& [tool, entry] : found->second.tools) {
       tools.push_back(
           {.tool = tool, .figures = entry->breaker.Figures(options)});
@@ -206,29 +217,30 @@ absl::Status ToolRegistry::Reset(absl::string_view tenant,
   std::int64_t count = 0;
   {
     const MutexLock lock(mutex_);
-    if (const auto all = tenants_.find(tenant_name); all != tenants_.end()) {
-      const auto found = all->second.tools.find(tool_name);
-      if (found != all->second.tools.end()) {
-        entry = found->second;
-        while (entry->is_writing) written_.Wait(mutex_);
-        entry->is_writing = true;
-        entry->breaker.Reset(tool, entry->options, now, transitions);
-        count = ++entry->changed_count;
-        // Found anew, since the wait released the lock.
-        tenants_[tenant_name].unmasked = nullptr;
-        Count(transitions);
-      }
+    entry = Find(tenant_name, tool_name);
+    // While it waits, the entry may give up its place, and another take it.
+    while (entry != nullptr && entry->is_writing) {
+      written_.Wait(mutex_);
+      entry = Find(tenant_name, tool_name);
+    }
+    removing_.emplace(tenant_name, tool_name);
+    if (entry != nullptr) {
+      Tenant& all = tenants_.at(tenant_name);
+      entry->is_writing = true;
+      entry->breaker.Reset(tool, entry->options, Tick(all, now), transitions);
+      count = ++entry->changed_count;
+      all.unmasked = nullptr;
+      Count(tenant_name, transitions);
     }
   }
   Log(tenant_name, transitions);
   const absl::Status removed = store_.DeleteTool(tenant, tool);
   const MutexLock lock(mutex_);
-  if (!removed.ok()) ++counts_.failed_write_count;
   if (entry != nullptr) {
     entry->is_writing = false;
     entry->written_count = count;
-    written_.SignalAll();
   }
+  Removed(tenant_name, tool_name, removed);
   return removed;
 }
 
@@ -239,6 +251,30 @@ ToolCounts ToolRegistry::counts() const {
 
 bool ToolRegistry::HasRoom(const std::string& tenant) const {
   return entry_count_ < kToolsMax || tenants_.find(tenant) != tenants_.end();
+}
+
+TimeMicros ToolRegistry::Tick(Tenant& tenant, TimeMicros now) {
+  const TimeMicros before = tenant.time;
+  tenant.time = LatestTime(before, now);
+  // What is not masked was found out as of a time that never was.
+  if (tenant.time < before) tenant.unmasked = nullptr;
+  return tenant.time;
+}
+
+ToolRegistry::EntryPtr ToolRegistry::Find(const std::string& tenant,
+                                          const std::string& tool) const {
+  const auto all = tenants_.find(tenant);
+  if (all == tenants_.end()) return nullptr;
+  const auto found = all->second.tools.find(tool);
+  return found == all->second.tools.end() ? nullptr : found->second;
+}
+
+void ToolRegistry::Removed(const std::string& tenant, const std::string& tool,
+                           const absl::Status& removed) {
+  if (!removed.ok()) ++counts_.failed_write_count;
+  // Another may be removing it, too.
+  removing_.erase(removing_.find({tenant, tool}));
+  written_.SignalAll();
 }
 
 ToolRegistry::EntryPtr ToolRegistry::EntryFor(
@@ -294,17 +330,12 @@ void ToolRegistry::Advance(Tenant& tenant, TimeMicros now,
                            std::vector<BreakerTransition>& transitions) {
   auto unmasked = std::make_shared<Names>();
   tenant.probing.clear();
-  tenant.valid_from = 0;
   tenant.valid_until = ToolBreaker::kNever;
   for (const auto& [tool, entry] : tenant.tools) {
     ToolBreaker& breaker = entry->breaker;
     breaker.Advance(tool, entry->options, now, transitions);
     if (breaker.record().state == BreakerState::kUnmasked) {
       unmasked->insert(tool);
-      // Earlier than that, the clock was set back.
-      tenant.valid_from =
-          std::max(tenant.valid_from,
-                   breaker.record().since - ToolBreaker::kClockTolerance);
       tenant.valid_until = std::min(tenant.valid_until, breaker.next_change());
     } else if (breaker.record().state == BreakerState::kProbing) {
       tenant.probing.push_back(tool);
@@ -319,8 +350,10 @@ void ToolRegistry::Write(const std::string& tenant, const std::string& tool,
   {
     const MutexLock lock(mutex_);
     // Who writes now may have begun before this change. Of those who wait for
-    // that, one writes for all.
-    while (entry.is_writing && entry.written_count < count) {
+    // that, one writes for all. Who removes what was stored under that name
+    // began before it, too.
+    while (entry.written_count < count &&
+           (entry.is_writing || removing_.contains({tenant, tool}))) {
       written_.Wait(mutex_);
     }
     if (entry.written_count >= count) return;
@@ -336,22 +369,23 @@ void ToolRegistry::Write(const std::string& tenant, const std::string& tool,
   written_.SignalAll();
 }
 
-void ToolRegistry::Count(const std::vector<BreakerTransition>& transitions) {
+void ToolRegistry::Count(const std::string& tenant,
+                         const std::vector<BreakerTransition>& transitions) {
   for (const BreakerTransition& transition : transitions) {
     ++counts_.entered_counts[static_cast<std::size_t>(transition.to)];
+    if (metrics_ != nullptr) {
+      metrics_->BreakerChanged(tenant, transition.tool,
+                               LabelOf(transition.from),
+                               LabelOf(transition.to));
+    }
   }
 }
 
 void ToolRegistry::Log(
     const std::string& tenant,
     const std::vector<BreakerTransition>& transitions) const {
+  if (logger_ == nullptr) return;
   for (const BreakerTransition& transition : transitions) {
-    if (metrics_ != nullptr) {
-      metrics_->BreakerChanged(tenant, transition.tool,
-                               LabelOf(transition.from),
-                               LabelOf(transition.to));
-    }
-    if (logger_ == nullptr) continue;
     const BreakerFigures& figures = transition.figures;
     logger_->Write(Severity::kInfo, "tool_state_changed",
                    {{"tenant", tenant},

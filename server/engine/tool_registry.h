@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -66,6 +67,9 @@ struct ToolStatus {
 // gives its place to a new one. No tenant's outcomes change what is masked of
 // another.
 //
+// A tenant's time does not go back (LatestTime): who gives an older one, as of
+// an old session that is looked at, is taken to speak now.
+//
 // Safe from any thread.
 class ToolRegistry {
  public:
@@ -89,15 +93,17 @@ class ToolRegistry {
   // stored. Blocks on the store.
   absl::StatusOr<std::int64_t> Load() CLERESTORY_EXCLUDES(mutex_);
 
-  // Learns from `outcomes`, each of which is to be told once, and stores what
-  // is known now. When it returns, the writes were done, or failed, which
-  // counts() tells: then what was learned is in force, and is stored with the
-  // next outcome of the tool. So is what is told of money alone: it comes with
-  // every call, and little is lost with it. Each transition is a line of the
-  // log, `tool_state_changed`, with its figures.
+  // Learns from what came of the session, each outcome of which is to be told
+  // once, and stores what is known now. Of tools that are not masked in it,
+  // only what they cost and saved counts. When it returns, the writes were
+  // done, or failed, which counts() tells: then what was learned is in force,
+  // and is stored with the next outcome of the tool. So is what is told of
+  // money alone: it comes with every call, and little is lost with it. Each
+  // transition is a line of the log, `tool_state_changed`, with its figures.
   //
   // Blocks on the store; those who learn of one tool at a time share a write.
-  void Learn(absl::string_view tenant, const std::vector<ToolOutcome>& outcomes,
+  void Learn(absl::string_view tenant, absl::string_view session,
+             const std::vector<ToolOutcome>& outcomes,
              const BreakerOptions& options, TimeMicros now)
       CLERESTORY_EXCLUDES(mutex_);
 
@@ -139,16 +145,28 @@ class ToolRegistry {
   struct Tenant {
     // By name. Who holds an entry that was removed changes nothing.
     std::map<std::string, EntryPtr> tools;
-    // What is not masked in any session, and what is probed, as of times from
-    // `valid_from` up to `valid_until`; null if it has to be found out.
+    // The latest time there was.
+    TimeMicros time = 0;
+    // What is not masked in any session, and what is probed, up to
+    // `valid_until`; null if it has to be found out.
     std::shared_ptr<const std::set<std::string>> unmasked;
     std::vector<std::string> probing;
-    TimeMicros valid_from = 0;
     TimeMicros valid_until = 0;
   };
 
   // Whether anything can be learned of the tenant.
   bool HasRoom(const std::string& tenant) const CLERESTORY_REQUIRES(mutex_);
+
+  // The tenant's time, which is the later of `now` and what it was.
+  TimeMicros Tick(Tenant& tenant, TimeMicros now) CLERESTORY_REQUIRES(mutex_);
+
+  // Null if there is none.
+  EntryPtr Find(const std::string& tenant, const std::string& tool) const
+      CLERESTORY_REQUIRES(mutex_);
+
+  // Ends what an entry in `removing_` began.
+  void Removed(const std::string& tenant, const std::string& tool,
+               const absl::Status& removed) CLERESTORY_REQUIRES(mutex_);
 
   // The entry that outcomes of the tool count for; null if there is no room.
   // Adds the name of who had its place to `evicted`.
@@ -169,7 +187,9 @@ class ToolRegistry {
   void Write(const std::string& tenant, const std::string& tool, Entry& entry,
              std::int64_t count) CLERESTORY_EXCLUDES(mutex_);
 
-  void Count(const std::vector<BreakerTransition>& transitions)
+  // Under the lock, so that they are counted in the order that they came in.
+  void Count(const std::string& tenant,
+             const std::vector<BreakerTransition>& transitions)
       CLERESTORY_REQUIRES(mutex_);
   void Log(const std::string& tenant,
            const std::vector<BreakerTransition>& transitions) const;
@@ -179,8 +199,12 @@ class ToolRegistry {
   ServerMetrics* const metrics_;
 
   mutable Mutex mutex_;
-  // Signalled when a write is done or failed.
+  // Signalled when a write or a removal is done or failed.
   CondVar written_;
+  // Tenants and tools that are being removed from the store, once for each who
+  // does. What is learned of them meanwhile is written afterwards.
+  std::multiset<std::pair<std::string, std::string>> removing_
+      CLERESTORY_GUARDED_BY(mutex_);
   std::map<std::string, Tenant> tenants_ CLERESTORY_GUARDED_BY(mutex_);
   std::int64_t entry_count_ CLERESTORY_GUARDED_BY(mutex_) = 0;
   ToolCounts counts_ CLERESTORY_GUARDED_BY(mutex_);

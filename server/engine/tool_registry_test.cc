@@ -97,7 +97,15 @@ class ToolRegistryTest : public ::testing::Test {
 
   // So often re-fetched that it is unmasked.
   void Open(absl::string_view tenant, const std::string& tool) {
-    registry_.Learn(tenant, {Outcome(tool, 30, 20)}, kFixed, kNow);
+    registry_.Learn(tenant, "s", {Outcome(tool, 30, 20)}, kFixed, kNow);
+  }
+
+  // A session of tenant "t" that "Read" is masked in while it is probed.
+  std::string ProbedSession(TimeMicros now) {
+    for (int i = 0;; ++i) {
+      const std::string id = absl::StrCat(i);
+      if (registry_.UnmaskedFor("t", id, now)->count("Read") == 0) return id;
+    }
   }
 
   ToolStore store_;
@@ -128,12 +136,12 @@ TEST(BreakerOptionsTest, APolicyAsItIsMadeHasTheOptionsAsTheyAreMade) {
 TEST_F(ToolRegistryTest, NothingIsUnmaskedUntilItIsLearned) {
   EXPECT_THAT(*registry_.UnmaskedFor("t", "s", kNow), IsEmpty());
   EXPECT_THAT(registry_.List("t", kFixed, kNow), IsEmpty());
-  registry_.Learn("t", {}, kFixed, kNow);
+  registry_.Learn("t", "s", {}, kFixed, kNow);
   EXPECT_EQ(registry_.counts(), ToolCounts());
 }
 
 TEST_F(ToolRegistryTest, AToolThatDoesNotPayIsUnmaskedInAllSessions) {
-  registry_.Learn("t", {Outcome("Read", 30, 20), Outcome("Bash", 100, 0)},
+  registry_.Learn("t", "s", {Outcome("Read", 30, 20), Outcome("Bash", 100, 0)},
                   kFixed, kNow);
   EXPECT_THAT(*registry_.UnmaskedFor("t", "a", kNow), ElementsAre("Read"));
   EXPECT_EQ(registry_.UnmaskedFor("t", "a", kNow),
@@ -182,12 +190,39 @@ TEST_F(ToolRegistryTest, AProbedToolIsMaskedInSomeSessionsOnly) {
   EXPECT_NEAR(masked_count, 100, 30);
   EXPECT_NEAR(both_count, 10, 10);
   EXPECT_EQ(StateOf(registry_, "t", "Read", later), BreakerState::kProbing);
-  registry_.Learn("t", {Outcome("Read", 100, 0)}, kFixed, later);
+  const std::string probed = ProbedSession(later);
+  registry_.Learn("t", probed, {Outcome("Read", 100, 0)}, kFixed, later);
+  registry_.Learn("t", probed, {Outcome("Read", 0, 0)}, kFixed,
+                  later + 2 * ToolBreaker::kRipening);
   EXPECT_THAT(*registry_.UnmaskedFor("t", "s", later), Not(Contains("Read")));
 }
 
+TEST_F(ToolRegistryTest, OnlyWhatComesOfProbingIsJudged) {
+  Open("t", "Read");
+  const TimeMicros later = kNow + kDay;
+  std::string other;
+  for (int i = 0; other.empty(); ++i) {
+    const std::string id = absl::StrCat(i);
+    if (registry_.UnmaskedFor("t", id, later)->count("Read") > 0) other = id;
+  }
+  const ToolOutcome outcome = {.tool = "Read",
+                               .masked_count = 100,
+                               .refetched_count = 90,
+                               .saved = 100,
+                               .lost = 90};
+  registry_.Learn("t", other, {outcome}, kFixed, later);
+  EXPECT_EQ(StateOf(registry_, "t", "Read", later), BreakerState::kProbing);
+  ASSERT_THAT(Stored(), SizeIs(1));
+  EXPECT_EQ(Stored()[0].record.masked, 0);
+  EXPECT_EQ(Stored()[0].record.refetched, 0);
+  // What money tells is true of all sessions.
+  EXPECT_GE(Stored()[0].record.saved, 100);
+  registry_.Learn("t", ProbedSession(later), {outcome}, kFixed, later);
+  EXPECT_EQ(StateOf(registry_, "t", "Read", later), BreakerState::kUnmasked);
+}
+
 TEST_F(ToolRegistryTest, AClockThatGoesBackDoesNotKeepAToolUnmasked) {
-  registry_.Learn("t", {Outcome("Read", 30, 20)}, kFixed,
+  registry_.Learn("t", "s", {Outcome("Read", 30, 20)}, kFixed,
                   kNow + 1'000'000 * kDay);
   EXPECT_THAT(*registry_.UnmaskedFor("t", "s", kNow), ElementsAre("Read"));
   registry_.UnmaskedFor("t", "s", kNow + kDay);
@@ -197,7 +232,7 @@ TEST_F(ToolRegistryTest, AClockThatGoesBackDoesNotKeepAToolUnmasked) {
 
 TEST_F(ToolRegistryTest, TenantsAreApart) {
   Open("a", "Read");
-  registry_.Learn("b", {Outcome("Read", 100, 0)}, kFixed, kNow);
+  registry_.Learn("b", "s", {Outcome("Read", 100, 0)}, kFixed, kNow);
   EXPECT_THAT(*registry_.UnmaskedFor("a", "s", kNow), ElementsAre("Read"));
   EXPECT_THAT(*registry_.UnmaskedFor("b", "s", kNow), IsEmpty());
   ASSERT_THAT(registry_.Reset("b", "Read", kNow), IsOk());
@@ -216,7 +251,7 @@ TEST_F(ToolRegistryTest, NamesMayHaveAnyBytes) {
 
 TEST_F(ToolRegistryTest, ARestartForgetsNothing) {
   Open("t", "Read");
-  registry_.Learn("t", {Outcome("Bash", 100, 3)}, kFixed, kNow);
+  registry_.Learn("t", "s", {Outcome("Bash", 100, 3)}, kFixed, kNow);
   ToolRegistry restarted(store_, nullptr);
   const auto skipped = restarted.Load();
   ASSERT_THAT(skipped, IsOk());
@@ -256,7 +291,7 @@ TEST_F(ToolRegistryTest, ThousandsOfToolsTakeTheRoomOf256) {
   for (int i = 0; i < 5'000; ++i) {
     outcomes.push_back(Outcome(absl::StrCat("tool ", i), 30, 20));
   }
-  registry_.Learn("t", outcomes, kFixed, kNow);
+  registry_.Learn("t", "s", outcomes, kFixed, kNow);
   const std::vector<ToolStatus> tools = registry_.List("t", kFixed, kNow);
   ASSERT_THAT(tools, SizeIs(ToolRegistry::kToolsPerTenantMax + 1));
   EXPECT_EQ(tools[0].tool, "");
@@ -274,7 +309,7 @@ TEST_F(ToolRegistryTest, ThousandsOfToolsTakeTheRoomOf256) {
 
 TEST_F(ToolRegistryTest, NamesThatAreTooLongOrEmptyAreCountedTogether) {
   const std::string longest(ToolRegistry::kNameBytesMax, 'x');
-  registry_.Learn("t",
+  registry_.Learn("t", "s",
                   {Outcome(longest, 30, 20), Outcome(longest + "x", 30, 20),
                    Outcome("", 30, 20)},
                   kFixed, kNow);
@@ -290,11 +325,11 @@ TEST_F(ToolRegistryTest, AToolThatIsForgottenGivesItsPlaceToANewOne) {
   for (std::int64_t i = 0; i < ToolRegistry::kToolsPerTenantMax; ++i) {
     outcomes.push_back(Outcome(absl::StrCat(i), 1, 0));
   }
-  registry_.Learn("t", outcomes, kFixed, kNow);
-  registry_.Learn("t", {Outcome("new", 1, 0)}, kFixed, kNow);
+  registry_.Learn("t", "s", outcomes, kFixed, kNow);
+  registry_.Learn("t", "s", {Outcome("new", 1, 0)}, kFixed, kNow);
   EXPECT_EQ(registry_.counts().evicted_count, 0);
   const TimeMicros later = kNow + ToolBreaker::kHalfLife;
-  registry_.Learn("t", {Outcome("new", 30, 20)}, kFixed, later);
+  registry_.Learn("t", "s", {Outcome("new", 30, 20)}, kFixed, later);
   EXPECT_EQ(registry_.counts().evicted_count, 1);
   EXPECT_THAT(*registry_.UnmaskedFor("t", "s", later), ElementsAre("new"));
   const std::vector<StoredTool> stored = Stored();
@@ -311,12 +346,12 @@ TEST_F(ToolRegistryTest, AllTenantsHaveRoomForSoManyTools) {
   const std::int64_t tenants =
       ToolRegistry::kToolsMax / ToolRegistry::kToolsPerTenantMax;
   for (std::int64_t i = 0; i < tenants; ++i) {
-    registry_.Learn(absl::StrCat(i), outcomes, kFixed, kNow);
+    registry_.Learn(absl::StrCat(i), "s", outcomes, kFixed, kNow);
   }
   EXPECT_EQ(registry_.counts().no_room_count, 0);
-  registry_.Learn("one more", outcomes, kFixed, kNow);
+  registry_.Learn("one more", "s", outcomes, kFixed, kNow);
   EXPECT_EQ(registry_.counts().no_room_count, ToolRegistry::kToolsPerTenantMax);
-  registry_.Learn("0", {Outcome("no place", 1, 0)}, kFixed, kNow);
+  registry_.Learn("0", "s", {Outcome("no place", 1, 0)}, kFixed, kNow);
   EXPECT_EQ(registry_.counts().no_room_count,
             ToolRegistry::kToolsPerTenantMax + 1);
   Open("0", "0");
@@ -339,13 +374,13 @@ TEST_F(ToolRegistryTest, WhatIsDamagedOrHasNoRoomIsPassedByAndCounted) {
 }
 
 TEST_F(ToolRegistryTest, WhatIsToldOfMoneyAloneIsStoredWithTheNextCount) {
-  registry_.Learn("t", {Outcome("Read", 1, 0)}, kFixed, kNow);
+  registry_.Learn("t", "s", {Outcome("Read", 1, 0)}, kFixed, kNow);
   for (int i = 0; i < 9; ++i) {
-    registry_.Learn("t", {{.tool = "Read", .saved = 5}}, kFixed, kNow);
+    registry_.Learn("t", "s", {{.tool = "Read", .saved = 5}}, kFixed, kNow);
   }
   EXPECT_EQ(store_.write_count, 1);
   EXPECT_EQ(Stored().front().record.saved, 0);
-  registry_.Learn("t", {Outcome("Read", 0, 1)}, kFixed, kNow);
+  registry_.Learn("t", "s", {Outcome("Read", 0, 1)}, kFixed, kNow);
   EXPECT_EQ(store_.write_count, 2);
   EXPECT_EQ(Stored().front().record.saved, 45);
 }
@@ -377,12 +412,12 @@ TEST_F(ToolRegistryTest, WhatThreadsLearnTogetherIsAllStored) {
     threads.emplace_back([this, thread] {
       const std::string own = absl::StrCat("of ", thread);
       for (std::int64_t i = 0; i < kEach; ++i) {
-        registry_.Learn("t", {Outcome("shared", 1, 0), Outcome(own, 1, 0)},
+        registry_.Learn("t", "s", {Outcome("shared", 1, 0), Outcome(own, 1, 0)},
                         kFixed, kNow);
         EXPECT_THAT(*registry_.UnmaskedFor("t", own, kNow), IsEmpty());
         if (i % 50 == 0) {
           EXPECT_THAT(registry_.Reset("t", "reset", kNow), IsOk());
-          registry_.Learn("t", {Outcome("reset", 1, 0)}, kFixed, kNow);
+          registry_.Learn("t", "s", {Outcome("reset", 1, 0)}, kFixed, kNow);
         }
       }
     });

@@ -30,7 +30,7 @@ struct BreakerRecord {
   // masked.
   std::int64_t cool_off = 0;  // In microseconds.
   std::int64_t probe_permille = 0;
-  // How often in a row probing ended with unmasking it again.
+  // How often in a row it was unmasked again soon (ToolBreaker says how soon).
   std::int64_t relapse_count = 0;
   // How often it was unmasked. Each time, other sessions are probed.
   std::int64_t epoch = 0;
@@ -46,6 +46,15 @@ struct BreakerRecord {
   PicoUsd lost = 0;
   // Up to when all of these are decayed.
   TimeMicros decay_time = 0;
+
+  // The latest time there was.
+  TimeMicros time = 0;
+
+  // Parts of `masked`, decayed with it: what was masked so lately that it tells
+  // little that it was not fetched again. `fresh` was masked since `ripe_time`.
+  std::int64_t ripening = 0;
+  std::int64_t fresh = 0;
+  TimeMicros ripe_time = 0;
 
   friend bool operator==(const BreakerRecord&, const BreakerRecord&) = default;
 };

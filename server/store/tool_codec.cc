@@ -62,6 +62,10 @@ std::string EncodeTool(const StoredTool& tool) {
   stored.set_saved_pico_usd(record.saved);
   stored.set_lost_pico_usd(record.lost);
   stored.set_decay_time_micros(record.decay_time);
+  stored.set_time_micros(record.time);
+  stored.set_ripening(record.ripening);
+  stored.set_fresh(record.fresh);
+  stored.set_ripe_time_micros(record.ripe_time);
   return EncodeFrame(stored);
 }
 
@@ -88,7 +92,11 @@ std::optional<StoredTool> DecodeTool(absl::string_view value,
                                .priced_refetched = stored.priced_refetched(),
                                .saved = stored.saved_pico_usd(),
                                .lost = stored.lost_pico_usd(),
-                               .decay_time = stored.decay_time_micros()}};
+                               .decay_time = stored.decay_time_micros(),
+                               .time = stored.time_micros(),
+                               .ripening = stored.ripening(),
+                               .fresh = stored.fresh(),
+                               .ripe_time = stored.ripe_time_micros()}};
 }
 
 }  // namespace clerestory

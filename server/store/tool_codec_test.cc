@@ -32,7 +32,11 @@ StoredTool Tool() {
                      .priced_refetched = 9,
                      .saved = -10,
                      .lost = 11,
-                     .decay_time = 12}};
+                     .decay_time = 12,
+                     .time = 13,
+                     .ripening = 14,
+                     .fresh = 15,
+                     .ripe_time = 16}};
 }
 
 // The message in the bytes, without its frame.
@@ -49,7 +53,8 @@ TEST(ToolCodecTest, TheBytesOfAToolAreAsTheyWere) {
             "0a0174"
             "120172"
             "1804"
-            "200128023003380440054806500758086009680a700b780c");
+            "200128023003380440054806500758086009680a700b780c"
+            "80010d88010e90010f980110");
 }
 
 TEST(ToolCodecTest, WhatWasLearnedOfAToolComesBackAndDamageIsSeen) {

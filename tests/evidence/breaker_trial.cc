@@ -34,6 +34,8 @@ constexpr TimeMicros kStart = 20'000 * kDay;
 constexpr int kRatesPercentMax = 40;
 // Judged by.
 constexpr std::int64_t kJudgedAt = 200;
+// Observations.
+constexpr std::int64_t kPerDay = 200;
 // Nearer to the break-even than this factor, either way, is the zone in which
 // no sample of kJudgedAt can tell, and where little is at stake.
 constexpr double kZone = 1.5;
@@ -79,7 +81,7 @@ void Judge(const Agent& agent, double break_even, const BreakerOptions& options,
     for (std::int64_t run = 0; run < runs; ++run) {
       Loop loop(agent, rate, options, random);
       while (loop.masked_count() < kJudgedAt && loop.transitions().empty()) {
-        loop.RunSession(kStart + run * kMicrosPerSecond);
+        loop.RunSession(kStart + loop.observation_count() * kDay / kPerDay);
       }
       const bool is_open = !loop.transitions().empty();
       const bool is_above = rate > break_even;
@@ -230,7 +232,7 @@ int Run(const Trial& trial) {
            run < std::max(trial.runs / 10, std::int64_t{1}); ++run) {
         const double rate = permille == 0 ? break_evens[i] : 0.13;
         Loop loop(Agents()[i], rate, {.rate_permille = permille}, random);
-        RunFor(loop, 10'000, 200, kStart);
+        RunFor(loop, 10'000, kPerDay, kStart);
         const auto count = static_cast<std::int64_t>(loop.transitions().size());
         transition_count += count;
         if (count > 0) ++opened_count;
@@ -267,7 +269,7 @@ int Run(const Trial& trial) {
            run < std::max(trial.runs / 50, std::int64_t{1}); ++run) {
         Random same(seed + 1'000'000 * static_cast<std::uint64_t>(run));
         Loop loop(Agents()[i], rate, {}, same);
-        RunFor(loop, 6'000, 200, kStart);
+        RunFor(loop, 6'000, kPerDay, kStart);
         agent_spent += loop.spent();
         agent_avoidable += loop.avoidable();
         // Knowing the rates: the outputs are the same, in another order.
@@ -304,7 +306,7 @@ int Run(const Trial& trial) {
   std::vector<std::int64_t> delays;
   for (std::int64_t run = 0; run < trial.runs; ++run) {
     Loop loop(Agents()[0], 0.02, {}, random);
-    RunFor(loop, 3'000, 200, kStart);
+    RunFor(loop, 3'000, kPerDay, kStart);
     loop.set_rate(0.4);
     const std::int64_t before = loop.masked_count();
     const std::size_t opened = loop.transitions().size();

@@ -37,6 +37,8 @@ constexpr std::array<Agent, 8> kAgents = {{
 // masked.
 constexpr std::int64_t kCallTokens = 120;
 constexpr std::int64_t kKeptCalls = 10;
+// From one call to the next.
+constexpr std::int64_t kMicrosPerCall = 60 * kMicrosPerSecond;
 
 }  // namespace
 
@@ -79,11 +81,13 @@ void Loop::RunSession(TimeMicros now) {
     double at = 0;
     ToolOutcome outcome;
   };
+  std::int64_t calls = 1;
   std::vector<Event> events;
   const std::int64_t count = random_.Count(5);
   for (std::int64_t i = 0; i < count; ++i) {
     const Output output = Draw(agent_, rate_, random_);
     const double start = random_.Share();
+    calls = std::max(calls, output.calls);
     ++observation_count_;
     spent_ += static_cast<double>(output.spent);
     if (!breaker_.IsMaskedIn("tenant", "tool", session)) {
@@ -107,8 +111,11 @@ void Loop::RunSession(TimeMicros now) {
   }
   std::sort(events.begin(), events.end(),
             [](const Event& a, const Event& b) { return a.at < b.at; });
+  const auto length = static_cast<double>(calls * kMicrosPerCall);
   for (const Event& event : events) {
-    breaker_.Learn(event.outcome, options_, now, transitions_);
+    breaker_.Learn(event.outcome, options_,
+                   now + static_cast<std::int64_t>(event.at * length),
+                   transitions_);
   }
 }
 
