@@ -230,55 +230,6 @@ TEST_F(ToolBreakerTest, ProbingThatGoesWellMasksAgain) {
   EXPECT_EQ(MaskedSessions(), 1'000);
 }
 
-TEST_F(ToolBreakerTest, ABurstOfMasksHasATimeToBeFetchedAgain) {
-  OpenAndProbe();
-  Learn(200, 0);
-  EXPECT_EQ(State(), BreakerState::kProbing);
-  now_ += ToolBreaker::kRipening - 1;
-  Learn(200, 0);
-  EXPECT_EQ(State(), BreakerState::kProbing);
-  EXPECT_EQ(breaker_.Figures(kFixed).interval.high, kRateOne);
-  // They are fetched again, then, before anything is concluded.
-  Learn(0, 150);
-  EXPECT_EQ(State(), BreakerState::kUnmasked);
-}
-
-TEST_F(ToolBreakerTest, EveryMaskedObservationRipensForAsLongAtLeast) {
-  OpenAndProbe();
-  // One each second, for longer than it takes.
-  for (std::int64_t i = 0; i < 3 * ToolBreaker::kRipening / kMicrosPerSecond;
-       ++i) {
-    Learn(1, 0, {.rate_permille = 1});
-    const std::int64_t old_enough = std::max(
-        i + 1 - ToolBreaker::kRipening / kMicrosPerSecond, std::int64_t{0});
-    const BreakerRecord& record = breaker_.record();
-    ASSERT_LE(record.masked - record.ripening - record.fresh,
-              old_enough * kCountUnit);
-    now_ += kMicrosPerSecond;
-  }
-  Ripen();
-  Advance();
-  EXPECT_EQ(breaker_.record().ripening + breaker_.record().fresh, 0);
-}
-
-TEST_F(ToolBreakerTest, WhatIsFetchedAgainIsRipeAtOnce) {
-  Learn(40, 0);
-  EXPECT_EQ(breaker_.record().ripening + breaker_.record().fresh,
-            40 * kCountUnit);
-  Learn(0, 3);
-  EXPECT_EQ(breaker_.record().ripening + breaker_.record().fresh,
-            37 * kCountUnit);
-}
-
-TEST_F(ToolBreakerTest, ABurstOfMasksOpensNothingByTheFewThatWereFetched) {
-  Learn(100, 10);
-  Ripen();
-  // 13 % of these, but the others may not be taken as not there.
-  Learn(100, 13);
-  EXPECT_EQ(State(), BreakerState::kMasked);
-  EXPECT_EQ(breaker_.Figures(kFixed).masked_count, 200);
-}
-
 TEST_F(ToolBreakerTest, ProbingThatGoesBadlyUnmasksForTwiceAsLongUpToABound) {
   Open();
   std::int64_t days = 1;

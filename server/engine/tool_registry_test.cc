@@ -102,10 +102,12 @@ class ToolRegistryTest : public ::testing::Test {
 
   // A session of tenant "t" that "Read" is masked in while it is probed.
   std::string ProbedSession(TimeMicros now) {
-    for (int i = 0;; ++i) {
+    for (int i = 0; i < 1'000; ++i) {
       const std::string id = absl::StrCat(i);
       if (registry_.UnmaskedFor("t", id, now)->count("Read") == 0) return id;
     }
+    ADD_FAILURE() << "it is masked in none";
+    return "";
   }
 
   ToolStore store_;
@@ -200,10 +202,9 @@ TEST_F(ToolRegistryTest, AProbedToolIsMaskedInSomeSessionsOnly) {
 TEST_F(ToolRegistryTest, OnlyWhatComesOfProbingIsJudged) {
   Open("t", "Read");
   const TimeMicros later = kNow + kDay;
-  std::string other;
-  for (int i = 0; other.empty(); ++i) {
-    const std::string id = absl::StrCat(i);
-    if (registry_.UnmaskedFor("t", id, later)->count("Read") > 0) other = id;
+  std::string other = "0";
+  while (registry_.UnmaskedFor("t", other, later)->count("Read") == 0) {
+    other += "0";
   }
   const ToolOutcome outcome = {.tool = "Read",
                                .masked_count = 100,
