@@ -89,8 +89,8 @@ bool MayBeSame(absl::string_view a, absl::string_view b) {
 bool IsAnswer(absl::string_view resource) {
   const std::size_t colon = resource.find(':');
   return colon != absl::string_view::npos && colon > 1 &&
-         colon < resource.find('/') && colon + 1 < resource.size() &&
-         resource[colon + 1] != '/';
+         colon < resource.find('/') &&
+         (colon + 1 == resource.size() || resource[colon + 1] != '/');
 }
 
 // The first time is 1, so that 0 is before everything.
@@ -160,12 +160,14 @@ void ResourceIndex::AddWrite(absl::string_view resource, bool is_tree) {
       resource.empty() || (is_tree && (resource == "/" || resource == "."));
   if (is_all) {
     last_everything_ = time_;
+    last_path_write_ = time_;
     last_unknown_ = time_;
     return;
   }
   Node& node = nodes_[NodeOf(resource)];
   node.write = time_;
   if (!IsPath(resource)) return;
+  last_path_write_ = time_;
   if (!IsAbsolute(resource)) last_relative_write_ = time_;
   if (is_tree) {
     node.tree_write = time_;
@@ -196,13 +198,13 @@ void ResourceIndex::AddRun() { last_run_ = ++time_; }
 std::int64_t ResourceIndex::LastWrite(const Node& node, bool is_tree) const {
   const absl::string_view resource = node.name;
   // Of a folder without a name that is known.
-  if (resource.empty()) return last_write_;
+  if (resource.empty()) return last_path_write_;
   // What no file holds is judged by what it holds now.
   std::int64_t last = IsPath(resource) ? last_everything_ : 0;
   if (is_tree && IsPath(resource)) {
     // A path that is relative to an unknown folder may be in it.
-    last = std::max(last,
-                    IsAbsolute(resource) ? last_relative_write_ : last_write_);
+    last = std::max(
+        last, IsAbsolute(resource) ? last_relative_write_ : last_path_write_);
     // Who asks for a folder when something may have been written wants to know
     // what is in it now.
     last = std::max(last, last_unknown_);

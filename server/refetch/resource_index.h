@@ -129,6 +129,7 @@ class ResourceIndex {
   std::map<std::string, std::int64_t> relative_trees_;
   std::int64_t last_everything_ = 0;
   std::int64_t last_write_ = 0;
+  std::int64_t last_path_write_ = 0;
   std::int64_t last_relative_write_ = 0;
   std::int64_t last_run_ = 0;
   std::int64_t last_unknown_ = 0;
@@ -136,8 +137,8 @@ class ResourceIndex {
   std::int64_t forgotten_write_ = 0;
 };
 
-// Whether it is what a tool answers to its arguments, and no file, folder or
-// URL.
+// Whether it is what a tool answers to its arguments, or all that a server
+// does, and no file, folder or URL.
 bool IsAnswer(absl::string_view resource);
 
 }  // namespace clerestory
