@@ -16,11 +16,11 @@
 namespace clerestory {
 namespace {
 
-// The lines of a file of 40 before and after something changed two of them.
-std::string Before() { return FileLines("f", 1, 40); }
+// The lines of a file before and after something changed one of them.
+std::string Before() { return FileLines("f", 1, 100); }
 std::string After() {
-  return absl::StrCat(FileLines("f", 1, 21), FileLines("g", 22, 23),
-                      FileLines("f", 24, 40));
+  return absl::StrCat(FileLines("f", 1, 21), FileLines("g", 22, 22),
+                      FileLines("f", 23, 100));
 }
 
 TEST(DetectorDoubtTest, AnyRunMayHaveWrittenAFile) {
