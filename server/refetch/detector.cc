@@ -23,6 +23,7 @@
 #include "server/refetch/resource_index.h"
 #include "server/refetch/unwrap.h"
 #include "server/tools/access.h"
+#include "server/tools/paths.h"
 
 namespace clerestory {
 namespace {
@@ -82,6 +83,14 @@ bool AreApart(const Holder& later, const FoundHolder& earlier) {
          earlier.holder.lines.has_value() &&
          (later.lines->last < earlier.holder.lines->first ||
           earlier.holder.lines->last < later.lines->first);
+}
+
+// Whether it asks for what is there now, which only the same content answers:
+// the last lines of a file that may grow, a page.
+bool IsLive(const Access& access) {
+  return (access.access_class == AccessClass::kRead &&
+          !access.lines.has_value()) ||
+         IsUrl(access.resource);
 }
 
 // Of other parts of what `later` reads, leaves only the newest in `found`: who
@@ -239,6 +248,9 @@ RepeatDetector::Noted RepeatDetector::Note(std::size_t index,
       });
       KeepNewestApart(holder, found);
       if (found.size() > found_max) found.resize(found_max);
+      if (IsLive(access)) {
+        for (FoundHolder& entry : found) entry.is_doubtful = true;
+      }
       noted.found.insert(noted.found.end(), found.begin(), found.end());
     }
     resources_.AddHolder(access.resource, holder);

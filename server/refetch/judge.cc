@@ -128,6 +128,7 @@ std::optional<std::size_t> HeldTogether(const Excerpt& later,
 Judgement Judge(const Excerpt& later, absl::Span<Candidate> candidates,
                 LoadContent load) {
   const bool is_tiny = IsTiny(*later.content);
+  std::optional<std::size_t> changed;
   std::optional<std::size_t> inner;
   std::optional<std::size_t> written;
   std::optional<std::size_t> other;
@@ -153,7 +154,10 @@ Judgement Judge(const Excerpt& later, absl::Span<Candidate> candidates,
       case Relation::kHolds:
         return {.finding = FindingOf(later, candidate), .candidate = i};
       case Relation::kChanged:
-        return {.finding = Finding::kWritten, .candidate = i};
+        // Unless an older one holds it: what says to show the same lines may
+        // show something of them that nobody else does.
+        if (!changed.has_value()) changed = i;
+        break;
       case Relation::kIsHeld:
         if (!inner.has_value()) inner = i;
         break;
@@ -171,6 +175,9 @@ Judgement Judge(const Excerpt& later, absl::Span<Candidate> candidates,
     }
   }
   if (is_tiny) return {};
+  if (changed.has_value()) {
+    return {.finding = Finding::kWritten, .candidate = *changed};
+  }
   const std::optional<std::size_t> together =
       later.access_class == AccessClass::kRead
           ? HeldTogether(later, candidates, load)

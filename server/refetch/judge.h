@@ -47,7 +47,8 @@ struct Judgement {
 using LoadContent = absl::FunctionRef<void(Candidate&)>;
 
 // What `later` asked for again, of `candidates`, the newest first. The newest
-// that holds most of it decides; then of all that are not stale the one that
+// that holds most of it decides; then the newest that shows the same lines with
+// other words; then of all that are not stale the one that
 // holds most, if they hold most of it together; then the newest of which it
 // holds most.
 Judgement Judge(const Excerpt& later, absl::Span<Candidate> candidates,

@@ -22,19 +22,13 @@ namespace {
 // The most nodes that may be the same as one, and that end in the same part.
 constexpr std::size_t kTwinsMax = 8;
 constexpr std::size_t kSamePartMax = 32;
+// The most bytes of all names.
+constexpr std::size_t kNameBytesMax = std::size_t{2} << 20;
 // The most folders above a resource that are looked at.
 constexpr int kDepthMax = 40;
 constexpr std::size_t kRelativeTreesMax = 64;
-
-constexpr absl::string_view kBuiltParts[] = {
-    "build",     "dist",         "out",         "target",  "bin",
-    "obj",       ".next",        "coverage",    "htmlcov", "_build",
-    "generated", "node_modules", ".cache",      "tmp",     "temp",
-    "results",   "logs",         "__pycache__", "output",
-};
-constexpr absl::string_view kBuiltEnds[] = {
-    ".log", ".out", ".lock", ".min.js", ".map", ".pyc", ".o", ".snap",
-};
+// A longer one is taken for one that is not known.
+constexpr std::size_t kRelativeTreeBytesMax = 256;
 
 // Of this machine or another.
 bool IsAbsolute(absl::string_view path) {
@@ -66,15 +60,23 @@ bool EndsWithParts(absl::string_view path, absl::string_view relative) {
 
 // Whether `parts` stand in `path` one behind the other.
 bool HasParts(absl::string_view path, absl::string_view parts) {
-  for (std::size_t at = path.find(parts); at != absl::string_view::npos;
-       at = path.find(parts, at + 1)) {
-    const std::size_t end = at + parts.size();
-    if ((at == 0 || path[at - 1] == '/') &&
-        (end == path.size() || path[end] == '/')) {
+  while (path.size() >= parts.size()) {
+    if (absl::StartsWith(path, parts) &&
+        (path.size() == parts.size() || path[parts.size()] == '/')) {
       return true;
     }
+    const std::size_t slash = path.find('/');
+    if (slash == absl::string_view::npos) return false;
+    path.remove_prefix(slash + 1);
   }
   return false;
+}
+
+// How many lines it shows, as far as the call says: where it does not, more
+// than any part, and less than the whole.
+std::int64_t WidthOf(const Holder& holder) {
+  if (!holder.lines.has_value()) return INT64_MAX / 2;
+  return holder.lines->last - holder.lines->first;
 }
 
 bool MayBeSame(absl::string_view a, absl::string_view b) {
@@ -87,18 +89,8 @@ bool MayBeSame(absl::string_view a, absl::string_view b) {
 bool IsAnswer(absl::string_view resource) {
   const std::size_t colon = resource.find(':');
   return colon != absl::string_view::npos && colon > 1 &&
-         colon < resource.find('/') && colon + 1 < resource.size() &&
-         resource[colon + 1] != '/';
-}
-
-bool IsBuilt(absl::string_view path) {
-  for (const absl::string_view end : kBuiltEnds) {
-    if (absl::EndsWith(path, end)) return true;
-  }
-  for (const absl::string_view part : kBuiltParts) {
-    if (HasParts(path, part)) return true;
-  }
-  return false;
+         colon < resource.find('/') &&
+         (colon + 1 == resource.size() || resource[colon + 1] != '/');
 }
 
 // The first time is 1, so that 0 is before everything.
@@ -110,10 +102,13 @@ std::uint32_t ResourceIndex::NodeOf(absl::string_view resource) {
     nodes_[found->second].use = time_;
     return found->second;
   }
-  if (nodes_.size() >= kResourcesMax) ForgetOldest();
+  if (nodes_.size() >= kResourcesMax || name_bytes_ > kNameBytesMax) {
+    ForgetOldest();
+  }
   const auto index = static_cast<std::uint32_t>(nodes_.size());
   Node& node = nodes_.emplace_back();
   node.name = std::string(resource);
+  name_bytes_ += resource.size();
   node.use = time_;
   node.write = forgotten_write_;
   node.write_below = forgotten_write_;
@@ -149,12 +144,12 @@ void ResourceIndex::AddHolder(absl::string_view resource, Holder holder) {
   holder.time = ++time_;
   std::vector<Holder>& holders = nodes_[NodeOf(resource)].holders;
   if (holders.size() >= kHoldersMax) {
-    // Parts are forgotten before what showed the whole.
-    const auto part =
-        std::find_if(holders.begin(), holders.end(), [](const Holder& old) {
-          return old.lines.has_value() && *old.lines != LineRange();
-        });
-    holders.erase(part == holders.end() ? holders.begin() : part);
+    // The narrowest part first, then what is known of none; of those that are
+    // alike the oldest.
+    holders.erase(std::min_element(holders.begin(), holders.end(),
+                                   [](const Holder& a, const Holder& b) {
+                                     return WidthOf(a) < WidthOf(b);
+                                   }));
   }
   holders.push_back(holder);
 }
@@ -165,12 +160,14 @@ void ResourceIndex::AddWrite(absl::string_view resource, bool is_tree) {
       resource.empty() || (is_tree && (resource == "/" || resource == "."));
   if (is_all) {
     last_everything_ = time_;
+    last_path_write_ = time_;
     last_unknown_ = time_;
     return;
   }
   Node& node = nodes_[NodeOf(resource)];
   node.write = time_;
   if (!IsPath(resource)) return;
+  last_path_write_ = time_;
   if (!IsAbsolute(resource)) last_relative_write_ = time_;
   if (is_tree) {
     node.tree_write = time_;
@@ -180,7 +177,11 @@ void ResourceIndex::AddWrite(absl::string_view resource, bool is_tree) {
         relative_trees_.clear();
         last_unknown_ = time_;
       }
-      relative_trees_[std::string(resource)] = time_;
+      if (resource.size() > kRelativeTreeBytesMax) {
+        last_unknown_ = time_;
+      } else {
+        relative_trees_[std::string(resource)] = time_;
+      }
     }
   }
   absl::string_view above = Above(resource);
@@ -197,21 +198,21 @@ void ResourceIndex::AddRun() { last_run_ = ++time_; }
 std::int64_t ResourceIndex::LastWrite(const Node& node, bool is_tree) const {
   const absl::string_view resource = node.name;
   // Of a folder without a name that is known.
-  if (resource.empty()) return last_write_;
+  if (resource.empty()) return last_path_write_;
   // What no file holds is judged by what it holds now.
   std::int64_t last = IsPath(resource) ? last_everything_ : 0;
   if (is_tree && IsPath(resource)) {
     // A path that is relative to an unknown folder may be in it.
-    last = std::max(last,
-                    IsAbsolute(resource) ? last_relative_write_ : last_write_);
+    last = std::max(
+        last, IsAbsolute(resource) ? last_relative_write_ : last_path_write_);
     // Who asks for a folder when something may have been written wants to know
     // what is in it now.
     last = std::max(last, last_unknown_);
   }
-  if (IsBuilt(resource)) last = std::max(last, last_run_);
   last = std::max(last, node.write);
   if (is_tree) last = std::max(last, node.write_below);
   for (const std::uint32_t twin : node.twins) {
+    if (AreBothRelative(node, nodes_[twin])) continue;
     last = std::max(last, nodes_[twin].write);
   }
   if (!IsPath(resource)) return last;
@@ -227,14 +228,29 @@ std::int64_t ResourceIndex::LastWrite(const Node& node, bool is_tree) const {
   return last;
 }
 
-void ResourceIndex::AppendHolders(const Node& node, std::int64_t last_write,
-                                  bool is_same,
-                                  std::vector<FoundHolder>& found) const {
+std::int64_t ResourceIndex::LastDoubt(const Node& node) const {
+  // Any program may have written it.
+  std::int64_t last = std::max(last_unknown_, last_run_);
+  // What a tool answers may come from anything.
+  if (IsAnswer(node.name)) last = std::max(last, last_write_);
+  for (const std::uint32_t twin : node.twins) {
+    if (!AreBothRelative(node, nodes_[twin])) continue;
+    last = std::max(last, nodes_[twin].write);
+  }
+  return last;
+}
+
+bool ResourceIndex::AreBothRelative(const Node& a, const Node& b) {
+  return !IsAbsolute(a.name) && !IsAbsolute(b.name);
+}
+
+void ResourceIndex::AppendHolders(const Node& node, Writes writes, bool is_same,
+                                  std::vector<FoundHolder>& found) {
   for (const Holder& holder : node.holders) {
     if (!is_same && holder.access_class != AccessClass::kSearch) continue;
     found.push_back({.holder = holder,
-                     .is_stale = holder.time < last_write,
-                     .is_doubtful = holder.time < last_unknown_,
+                     .is_stale = holder.time < writes.last,
+                     .is_doubtful = holder.time < writes.last_doubt,
                      .is_same = is_same});
   }
 }
@@ -243,21 +259,23 @@ std::vector<FoundHolder> ResourceIndex::Find(absl::string_view resource,
                                              bool is_tree) {
   std::vector<FoundHolder> found;
   const Node& node = nodes_[NodeOf(resource)];
-  const std::int64_t last_write = LastWrite(node, is_tree);
-  AppendHolders(node, last_write, true, found);
+  const Writes writes = {.last = LastWrite(node, is_tree),
+                         .last_doubt = LastDoubt(node)};
+  AppendHolders(node, writes, true, found);
   for (const std::uint32_t twin : node.twins) {
-    AppendHolders(nodes_[twin], last_write, true, found);
+    if (AreBothRelative(node, nodes_[twin])) continue;
+    AppendHolders(nodes_[twin], writes, true, found);
   }
   if (IsPath(resource) && !resource.empty()) {
     // What a search of a folder shows of a file is as old as the file.
     absl::string_view above = Above(resource);
     for (int depth = 0; !above.empty() && depth < kDepthMax; ++depth) {
       const Node* const folder = FindNode(above);
-      if (folder != nullptr) AppendHolders(*folder, last_write, false, found);
+      if (folder != nullptr) AppendHolders(*folder, writes, false, found);
       above = Above(above);
     }
     const Node* const unnamed = FindNode("");
-    if (unnamed != nullptr) AppendHolders(*unnamed, last_write, false, found);
+    if (unnamed != nullptr) AppendHolders(*unnamed, writes, false, found);
   }
   std::sort(found.begin(), found.end(),
             [](const FoundHolder& a, const FoundHolder& b) {
@@ -291,11 +309,13 @@ void ResourceIndex::ForgetOldest() {
         {forgotten_write_, node.write, node.tree_write, node.write_below});
   }
   nodes_ = std::move(kept);
+  name_bytes_ = 0;
   index_of_.clear();
   by_last_part_.clear();
   for (Node& node : nodes_) node.twins.clear();
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto index = static_cast<std::uint32_t>(i);
+    name_bytes_ += nodes_[i].name.size();
     index_of_.emplace(nodes_[i].name, index);
     LinkTwins(index);
   }

@@ -54,8 +54,9 @@ struct FoundHolder {
 
 // Which observations show which resources, and when these were written last.
 //
-// A path that is relative to an unknown folder is taken for those that end with
-// it. Bounded in memory. Deterministic. Copyable.
+// A path that is relative to an unknown folder is taken for the absolute ones
+// that end with it. What a tool answers is never stale, but doubtful after any
+// write. Bounded in memory. Deterministic. Copyable.
 class ResourceIndex {
  public:
   ResourceIndex();
@@ -72,8 +73,8 @@ class ResourceIndex {
   // Notes that something was written now, and that what is not known.
   void AddUnknownWrite() { last_unknown_ = ++time_; }
 
-  // Notes that a program ran, which may have made what programs make: builds,
-  // logs, caches.
+  // Notes that a program ran, which may have written anything, but mostly has
+  // not: then the content says so.
   void AddRun();
 
   // Returns the observations that show `resource`, those of paths that may be
@@ -97,18 +98,30 @@ class ResourceIndex {
     std::vector<std::uint32_t> twins;
   };
 
+  // When a resource was last written, and when it may have been.
+  struct Writes {
+    std::int64_t last = 0;
+    std::int64_t last_doubt = 0;
+  };
+
   std::uint32_t NodeOf(absl::string_view resource);
   // Links the new node at `index` with those that may be the same.
   void LinkTwins(std::uint32_t index);
   const Node* FindNode(absl::string_view resource) const;
   // When the resource of `node` was last written, or may have been.
   std::int64_t LastWrite(const Node& node, bool is_tree) const;
-  void AppendHolders(const Node& node, std::int64_t last_write, bool is_same,
-                     std::vector<FoundHolder>& found) const;
+  // When something was last written that may have been it.
+  std::int64_t LastDoubt(const Node& node) const;
+  // Whether both are relative to a folder that is not known: who reads files
+  // by such paths names them from one folder.
+  static bool AreBothRelative(const Node& a, const Node& b);
+  static void AppendHolders(const Node& node, Writes writes, bool is_same,
+                            std::vector<FoundHolder>& found);
   void ForgetOldest();
 
   std::int64_t time_ = 0;
   std::vector<Node> nodes_;
+  std::size_t name_bytes_ = 0;
   absl::flat_hash_map<std::string, std::uint32_t> index_of_;
   // By the last part of their names, the newest nodes.
   absl::flat_hash_map<std::string, std::vector<std::uint32_t>> by_last_part_;
@@ -116,6 +129,7 @@ class ResourceIndex {
   std::map<std::string, std::int64_t> relative_trees_;
   std::int64_t last_everything_ = 0;
   std::int64_t last_write_ = 0;
+  std::int64_t last_path_write_ = 0;
   std::int64_t last_relative_write_ = 0;
   std::int64_t last_run_ = 0;
   std::int64_t last_unknown_ = 0;
@@ -123,13 +137,9 @@ class ResourceIndex {
   std::int64_t forgotten_write_ = 0;
 };
 
-// Whether it is what a tool answers to its arguments, and no file, folder or
-// URL.
+// Whether it is what a tool answers to its arguments, or all that a server
+// does, and no file, folder or URL.
 bool IsAnswer(absl::string_view resource);
-
-// Whether programs make what is at `path`, rather than people: it lies in a
-// folder for builds or caches, or is a log.
-bool IsBuilt(absl::string_view path);
 
 }  // namespace clerestory
 

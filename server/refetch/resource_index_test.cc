@@ -113,15 +113,6 @@ TEST(ResourceIndexTest, SearchesOfFoldersShowTheFilesInThem) {
   EXPECT_FALSE(found[0].is_same);
 }
 
-TEST(ResourceIndexTest, ARunMayMakeWhatProgramsMake) {
-  ResourceIndex index;
-  index.AddHolder("/a/dist/x.js", ReadOf(1));
-  index.AddHolder("/a/src/x.js", ReadOf(2));
-  index.AddRun();
-  EXPECT_TRUE(IsStale(index, "/a/dist/x.js"));
-  EXPECT_FALSE(IsStale(index, "/a/src/x.js"));
-}
-
 TEST(ResourceIndexTest, AUrlHasNoFoldersAndNoSuffix) {
   ResourceIndex index;
   index.AddHolder("https://x.org/a/f", ReadOf(1));
@@ -129,7 +120,7 @@ TEST(ResourceIndexTest, AUrlHasNoFoldersAndNoSuffix) {
   EXPECT_FALSE(IsStale(index, "https://x.org/a/f"));
 }
 
-TEST(ResourceIndexTest, WhatIsNoFileIsOnlyDoubtfulAfterAWriteSomewhere) {
+TEST(ResourceIndexTest, WhatIsNoFileIsOnlyDoubtfulAfterAWriteOfAll) {
   ResourceIndex index;
   index.AddHolder("tool:get_order id=1", ReadOf(1));
   index.AddWrite("", true);

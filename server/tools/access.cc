@@ -20,6 +20,7 @@
 #include "server/base/limits.h"
 #include "server/json/document.h"
 #include "server/tools/access_sink.h"
+#include "server/tools/argument_names.h"
 #include "server/tools/arguments.h"
 #include "server/tools/commands.h"
 #include "server/tools/paths.h"
@@ -32,52 +33,6 @@ namespace {
 
 // Routers that call routers.
 constexpr int kRoutesMax = 2;
-
-constexpr absl::string_view kPaths =
-    "file_path path absolute_path filepath filePath absolutePath filename "
-    "file_name notebook_path target_file relative_workspace_path "
-    "relative_path target_notebook image_path TargetFile AbsolutePath paths "
-    "file_paths filePaths files file uri url inputPath input_path "
-    "fileAbsolutePath prs_path dir_path directory dir folder DirectoryPath";
-// Of what is moved: from where, and to where.
-constexpr absl::string_view kEnds =
-    "source destination old_path new_path source_path destination_path from to "
-    "outputPath output_path";
-constexpr absl::string_view kFolders =
-    "path dir_path directory dir folder file_path paths file filename "
-    "relative_workspace_path target_directory SearchPath SearchDirectory "
-    "DirectoryPath absolute_path target_directories uri";
-constexpr absl::string_view kQueries =
-    "pattern query regex search_term searchTerm search expression q "
-    "file_name name_pattern Query Pattern glob_pattern prompt keyword "
-    "keywords text";
-// What limits or changes what a search finds.
-constexpr absl::string_view kLimits[] = {"glob",
-                                         "type",
-                                         "include",
-                                         "include_pattern",
-                                         "-i",
-                                         "output_mode",
-                                         "exclude",
-                                         "file_pattern",
-                                         "filePattern",
-                                         "excludePatterns",
-                                         "exclude_pattern",
-                                         "include_files"};
-constexpr absl::string_view kScripts =
-    "command cmd script commands CommandLine code input";
-constexpr absl::string_view kWorkDirs =
-    "workdir cwd working_directory working_dir workingDirectory Cwd";
-constexpr absl::string_view kCodes = "code script source program input";
-constexpr absl::string_view kPatches = "input patch patch_text patchText diff";
-constexpr absl::string_view kServers = "server_name serverName server";
-constexpr absl::string_view kToolNames = "tool_name toolName tool name";
-constexpr absl::string_view kParams =
-    "params arguments args tool_args parameters input tool_input";
-// With one of these a path is not of this machine.
-constexpr absl::string_view kRemotes =
-    "owner repo repository repo_name project_id projectId bucket page_id "
-    "pageId database_id site_id drive_id";
 
 bool IsSet(const ToolAccess& rule) { return !(rule == ToolAccess()); }
 
@@ -112,6 +67,7 @@ class Call {
     std::vector<Access> accesses;
     if (!rule.resource_argument.empty()) {
       for (const std::string& text : RuleTexts(rule.resource_argument)) {
+        if (accesses.size() > kAccessesMax) break;
         Access access = known.accesses.front();
         access.resource = ResourceOf(text);
         accesses.push_back(std::move(access));
@@ -121,6 +77,7 @@ class Call {
     for (Access& access : accesses) {
       const bool was_read = access.access_class == AccessClass::kRead;
       access.access_class = rule.access_class.value_or(access.access_class);
+      LimitResource(access);
       if (access.access_class != AccessClass::kRead) {
         access.lines.reset();
         continue;
@@ -223,13 +180,17 @@ class Call {
                     arguments_.Text(kQueries));
       case ToolKind::kWrite:
         if (name_.key == "create" && IsPlainCommand()) return Native();
-        return Write(absl::StrCat(paths, " ", kEnds));
+        return Write(absl::StrCat(paths, " ", kEnds, " ", kEdits));
       case ToolKind::kRun:
         return Only(AccessClass::kRun, "",
                     absl::StrCat(name_.tool, " ", arguments_.Canonical()));
       case ToolKind::kNote:
         return Only(AccessClass::kWrite, absl::StrCat(OwnTree(), name_.tool));
       case ToolKind::kShell:
+        // Not only shells are called so.
+        if (name_.key == "execute" && !arguments_.Has(kScripts)) {
+          return Unknown();
+        }
         return Shell(spec.keeps_directory);
       case ToolKind::kEditor:
         return Editor(paths);
@@ -248,19 +209,18 @@ class Call {
   }
 
   CallAccesses Read(absl::string_view names, bool is_zero_based) {
-    const json::Value files = arguments_.Find("files file_paths");
+    const json::Value files = arguments_.Find("files file_paths operations");
     if (files.is_array()) {
-      // Files with ranges of their own.
       for (const json::Value file : files.children()) {
-        const std::string path = MemberText(file, kPaths);
-        if (path.empty()) continue;
-        sink_.Add(MakeAccess(AccessClass::kRead, ResourceOf(path),
-                             LinesOf(file, is_zero_based)));
+        if (sink_.is_full()) break;
+        ReadOne(file, is_zero_based);
       }
     }
     if (sink_.empty()) {
+      const std::optional<LineRange> lines = Lines(is_zero_based);
       for (const std::string& path : arguments_.Texts(names)) {
-        AddRead(path, is_zero_based);
+        if (sink_.is_full()) break;
+        AddRead(path, lines);
       }
     }
     if (sink_.empty() && IsPlainCommand()) return Native();
@@ -268,21 +228,44 @@ class Call {
     return Done();
   }
 
+  // One of several files, each with ranges of its own.
+  void ReadOne(json::Value file, bool is_zero_based) {
+    const std::string path = MemberText(file, kPaths);
+    if (path.empty()) return;
+    const std::string mode = file["mode"].string();
+    if (mode == "Directory" || mode == "Search") {
+      return sink_.AddSearch(ResourceOf(path), /*is_tree=*/true,
+                             absl::StrCat("*", file["pattern"].string()));
+    }
+    const json::Value ranges = MemberOf(file, "line_ranges lineRanges");
+    for (const json::Value range : ranges.children()) {
+      if (sink_.is_full()) return;
+      sink_.Add(
+          MakeAccess(AccessClass::kRead, ResourceOf(path), RangeOf(range)));
+    }
+    if (!ranges.children().empty()) return;
+    sink_.Add(MakeAccess(AccessClass::kRead, ResourceOf(path),
+                         LinesOf(file, is_zero_based)));
+  }
+
   // URLs, which may stand in what is asked of them.
   CallAccesses Fetch() {
     const std::string prompt = arguments_.Text("prompt query");
-    std::vector<std::string> urls = arguments_.Texts("url uri urls");
+    std::vector<std::string> urls = arguments_.Texts("url uri urls Url");
     if (urls.empty()) {
       for (absl::string_view word :
            absl::StrSplit(prompt, absl::ByAnyChar(" \n\t\"'`<>()[]{},"),
                           absl::SkipEmpty())) {
+        if (urls.size() > kAccessesMax) break;
         absl::ConsumeSuffix(&word, ".");
         if (IsUrl(word)) urls.emplace_back(word);
       }
     }
+    const std::optional<LineRange> lines = Lines(/*is_zero_based=*/false);
     for (const std::string& url : urls) {
+      if (sink_.is_full()) break;
       if (prompt.empty()) {
-        AddRead(url, /*is_zero_based=*/false);
+        AddRead(url, lines);
       } else {
         sink_.AddSearch(ResourceOf(url), /*is_tree=*/false, prompt);
       }
@@ -291,11 +274,11 @@ class Call {
     return Done();
   }
 
-  void AddRead(const std::string& path, bool is_zero_based) {
+  void AddRead(const std::string& path, std::optional<LineRange> lines) {
     const ShellWord word = {
         .text = path,
         .is_glob = !IsUrl(path) && path.find('*') != std::string::npos};
-    sink_.AddRead(word, Lines(is_zero_based));
+    sink_.AddRead(word, lines);
   }
 
   static std::string MemberText(json::Value object, absl::string_view names) {
@@ -315,9 +298,14 @@ class Call {
 
   CallAccesses Search(bool is_list) {
     if (IsPlainCommand()) return Native();
-    const std::string query = is_list ? absl::StrCat("*", Query()) : Query();
+    std::string query = is_list ? absl::StrCat("*", Query()) : Query();
+    if (query.empty()) query = arguments_.Canonical();
     const std::vector<std::string> folders = arguments_.Texts(kFolders);
+    if (folders.empty() && !name_.server.empty() && !is_list) {
+      return Only(AccessClass::kSearch, OwnResource(), std::move(query));
+    }
     for (const std::string& folder : folders) {
+      if (sink_.is_full()) break;
       sink_.AddSearch(ResourceOf(folder), /*is_tree=*/true, query);
     }
     if (folders.empty()) {
@@ -330,7 +318,9 @@ class Call {
     // All the paths: a file is moved from one to another.
     bool has_path = false;
     for (const absl::string_view name : absl::StrSplit(names, ' ')) {
+      if (sink_.is_full()) break;
       for (const std::string& path : TextsOf(arguments_.Member(name))) {
+        if (sink_.is_full()) break;
         sink_.AddWrite(ResourceOf(path), /*is_tree=*/false);
         has_path = true;
       }
@@ -442,7 +432,8 @@ class Call {
       case AccessClass::kWrite:
         if (has_path) return Write(kPaths);
         // What it changes is its server's, if it has one.
-        sink_.AddWrite(name_.server.empty() ? "" : OwnTree(), /*is_tree=*/true);
+        if (name_.server.empty()) break;
+        sink_.AddWrite(OwnTree(), /*is_tree=*/true);
         return Done();
       case AccessClass::kUnknown:
         break;

@@ -4,6 +4,7 @@
 #ifndef CLERESTORY_SERVER_TOOLS_ACCESS_H_
 #define CLERESTORY_SERVER_TOOLS_ACCESS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,6 +44,8 @@ struct Access {
   //   `git:COMMIT:PATH`, which no write to the work tree changes;
   //   `SERVER:TOOL ARGUMENTS`, with `tool` where no server is named, for what a
   //     tool gives to arguments that name none of these.
+  // No longer than kResourceBytesMax: what would be is read and searched under
+  // a digest that no other path is related to, and a write to it is kUnknown.
   // Empty: none is known, which for a write is every resource. What is not
   // empty lies in a tree or not as IsWithin() of paths.h says.
   std::string resource;
@@ -98,6 +101,8 @@ CallAccesses AccessesOf(absl::string_view tool, absl::string_view arguments,
 
 // A longer script may do anything.
 inline constexpr std::int64_t kAccessBytesMax = 64 << 10;
+// The longest name of a resource.
+inline constexpr std::size_t kResourceBytesMax = 4096;
 // The most accesses of one call; with more it is one kUnknown in their place.
 inline constexpr std::size_t kAccessesMax = 64;
 

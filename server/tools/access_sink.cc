@@ -11,8 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/base/digest.h"
 #include "server/tools/access.h"
 #include "server/tools/paths.h"
 #include "server/tools/shell.h"
@@ -40,6 +42,14 @@ std::string FolderOf(absl::string_view pattern) {
   return std::string(pattern.substr(0, slash + 1));
 }
 
+// In front of the digest of a name that is too long. No tool's server is called
+// so.
+constexpr absl::string_view kLongName = "too long:";
+
+std::string LongName(absl::string_view name) {
+  return absl::StrCat(kLongName, Digest::Of(name).ToHex());
+}
+
 bool IsInput(const Access& access) {
   return access.access_class == AccessClass::kRead ||
          access.access_class == AccessClass::kSearch;
@@ -57,8 +67,25 @@ Access MakeAccess(AccessClass access_class, std::string resource,
   return access;
 }
 
+void LimitResource(Access& access) {
+  const bool is_long = access.resource.size() > kResourceBytesMax;
+  if (!is_long && !absl::StartsWith(access.resource, kLongName)) return;
+  if (access.access_class == AccessClass::kWrite ||
+      access.access_class == AccessClass::kUnknown) {
+    access = MakeAccess(AccessClass::kUnknown);
+  } else if (is_long) {
+    access.resource = LongName(access.resource);
+  }
+}
+
+CommandPlace::CommandPlace(std::string where) {
+  if (where.size() <= kResourceBytesMax) directory = std::move(where);
+}
+
 std::string AccessSink::Resource(absl::string_view path) const {
   if (path.empty()) return "";
+  // In time that does not depend on how many of them are named.
+  if (path.size() > kResourceBytesMax) return LongName(path);
   if (IsUrl(path)) return NormalPath(path, "");
   if (!place_.directory.has_value() && !IsAbsolutePath(path)) return "";
   return absl::StrCat(place_.prefix,
@@ -75,6 +102,7 @@ void AccessSink::Add(Access access) {
     return;
   }
   if (access.query.size() > kQueryBytesMax) access.query.resize(kQueryBytesMax);
+  LimitResource(access);
   accesses_.push_back(std::move(access));
 }
 
@@ -89,8 +117,9 @@ void AccessSink::AddRead(const ShellWord& file,
 
 void AccessSink::AddSearch(std::string resource, bool is_tree,
                            absl::string_view query) {
-  Access access = MakeAccess(AccessClass::kSearch, std::move(resource),
-                             std::nullopt, std::string(query));
+  Access access =
+      MakeAccess(AccessClass::kSearch, std::move(resource), std::nullopt,
+                 std::string(query.substr(0, kQueryBytesMax)));
   access.is_tree = is_tree;
   Add(std::move(access));
 }

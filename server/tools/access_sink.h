@@ -19,7 +19,8 @@ namespace clerestory {
 
 // Where a command is done.
 struct CommandPlace {
-  explicit CommandPlace(std::string where) : directory(std::move(where)) {}
+  // `where` is not known if it is longer than kResourceBytesMax.
+  explicit CommandPlace(std::string where);
 
   // In front of each of its resources: "" here, `HOST:` elsewhere.
   std::string prefix;
@@ -33,6 +34,10 @@ struct CommandPlace {
 Access MakeAccess(AccessClass access_class, std::string resource = "",
                   std::optional<LineRange> lines = std::nullopt,
                   std::string query = "");
+
+// Gives a resource whose name is longer than kResourceBytesMax one that is not;
+// a write to it becomes kUnknown.
+void LimitResource(Access& access);
 
 // Collects what the commands of a call do. Names resources from where commands
 // are done, and narrows what a pipeline reads by what it passes through.

@@ -105,19 +105,32 @@ std::vector<std::string> TextsOf(json::Value value) {
   return texts;
 }
 
-std::optional<LineRange> LinesOf(json::Value object, bool is_zero_based) {
-  const json::Value range = MemberOf(object, "view_range line_range lines");
+std::optional<LineRange> RangeOf(json::Value range) {
   if (range.is_array()) {
     const std::vector<json::Value> ends = range.children();
-    if (ends.size() == 2) {
-      const auto first = IntegerOf(ends[0]);
-      const auto last = IntegerOf(ends[1]);
-      if (first.has_value() && last.has_value() && *last != 0) {
-        return FromTo(*first, *last);
-      }
+    if (ends.size() != 2) return std::nullopt;
+    const auto first = IntegerOf(ends[0]);
+    const auto last = IntegerOf(ends[1]);
+    if (!first.has_value() || !last.has_value() || *last == 0) {
+      return std::nullopt;
     }
-    return LineRange();
+    return FromTo(*first, *last);
   }
+  const std::pair<std::string, std::string> ends =
+      absl::StrSplit(range.string(), absl::MaxSplits('-', 1));
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  if (!absl::SimpleAtoi(ends.first, &first) ||
+      !absl::SimpleAtoi(ends.second, &last)) {
+    return std::nullopt;
+  }
+  return FromTo(first, last);
+}
+
+std::optional<LineRange> LinesOf(json::Value object, bool is_zero_based) {
+  const json::Value range =
+      MemberOf(object, "view_range read_range line_range lines");
+  if (range.is_array()) return RangeOf(range).value_or(LineRange());
   const auto number = [&](absl::string_view names) {
     return IntegerOf(MemberOf(object, names));
   };
@@ -128,7 +141,17 @@ std::optional<LineRange> LinesOf(json::Value object, bool is_zero_based) {
       "end_line endLine line_end end_line_one_indexed "
       "end_line_one_indexed_inclusive to_line EndLine");
   if (first.has_value() || last.has_value()) {
+    // Counted from the end.
+    if (first.value_or(1) < 0) return std::nullopt;
     return FromTo(first.value_or(1), last.value_or(-1));
+  }
+  const auto first_of_zero = number("startLineNumberBaseZero");
+  const auto last_of_zero = number("endLineNumberBaseZero");
+  if (first_of_zero.has_value() || last_of_zero.has_value()) {
+    return FromTo(
+        std::clamp<std::int64_t>(first_of_zero.value_or(0), 0, INT64_MAX - 1) +
+            1,
+        std::min(last_of_zero.value_or(-2), INT64_MAX - 1) + 1);
   }
   const auto offset = number("offset");
   const auto limit = number("limit max_lines num_lines");

@@ -61,6 +61,10 @@ std::vector<std::string> TextsOf(json::Value value);
 // which they are.
 std::optional<LineRange> LinesOf(json::Value object, bool is_zero_based);
 
+// The lines that `[FIRST, LAST]` or `"FIRST-LAST"` says; nullopt if `range` is
+// neither.
+std::optional<LineRange> RangeOf(json::Value range);
+
 // The member of `object` by the first of `names` that it has.
 json::Value MemberOf(json::Value object, absl::string_view names);
 

@@ -26,8 +26,10 @@ constexpr CommandSpec kCommands[] = {
      "out-null",
      Kind::kNothing},
 
-    {"cat nl less more bat batcat zcat", Kind::kCat,
-     "-r --line-range -H -w -s -v -l --language --style --theme"},
+    {"cat zcat", Kind::kCat},
+    {"nl", Kind::kCat, "-b -d -f -h -i -l -n -s -v -w"},
+    {"less more bat batcat", Kind::kCat,
+     "-r --line-range -H -l --language --style --theme"},
     {"type get-content gc", Kind::kCat,
      "-path -literalpath -totalcount -head -first -tail -last -encoding",
      OptionStyle::kLong},

@@ -3,6 +3,7 @@
 
 #include "server/tools/tool_table.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -23,19 +24,22 @@ constexpr ToolSpec kTools[] = {
     // Claude Code, pi, opencode, Cline, Gemini CLI, the filesystem server and
     // others have these names in common.
     {"read readfile view viewfile readtextfile readmediafile readfiles "
-     "readmultiplefiles readimage viewimage cat notebookread readlints "
-     "getfilecontent getfilecontents fileread readnotebook",
+     "readmultiplefiles readimage viewimage cat notebookread "
+     "getfilecontent getfilecontents fileread readnotebook fsread "
+     "readfilerange",
      Kind::kRead},
     {"readmanyfiles", Kind::kRead, false, false, "paths include path"},
     {"edit multiedit write writefile writetofile replaceinfile replace "
      "notebookedit editfile createfile deletefile removefile movefile "
      "renamefile copyfile createdirectory makedirectory searchreplace "
      "appendfile applydiff insertcontent editnotebook filewrite fileedit "
-     "editblock editor smartedit create insert append newfile newrule",
+     "editblock editor smartedit create insert append newfile newrule "
+     "searchandreplace singlefindandreplace multireplacestringinfile "
+     "replacestringinfile savefile removefiles fswrite",
      Kind::kWrite},
     {"grep search searchfiles searchfilecontent ripgrep greptool codesearch "
      "codebasesearch searchcode searchdir searchfile grepsearch findinfiles "
-     "searchintext searchdirectory rg",
+     "searchintext searchdirectory rg viewcodeitem",
      Kind::kSearch},
     {"glob findfile find findfiles globtool filesearch findbyname "
      "listcodedefinitionnames fileglobsearch",
@@ -44,7 +48,8 @@ constexpr ToolSpec kTools[] = {
      "listdirectorywithsizes getfileinfo listalloweddirectories",
      Kind::kList},
     {"webfetch fetch fetchurl readurl urlfetch fetchwebpage webread fetchhtml "
-     "fetchmarkdown fetchtxt fetchjson openurl webbrowsergo browsernavigate",
+     "fetchmarkdown fetchtxt fetchjson openurl webbrowsergo browsernavigate "
+     "readurlcontent",
      Kind::kFetch},
     {"websearch googlewebsearch searchweb bravewebsearch "
      "tavilysearch exasearch duckduckgosearch toolsearch route skill "
@@ -56,19 +61,21 @@ constexpr ToolSpec kTools[] = {
      Kind::kShell, true},
     {"shell exec execcommand localshell localshellcall shellcommand "
      "runshellcommand executecommand runcommand runcommands runterminalcmd "
-     "runterminalcommand containerexec startprocess",
+     "runterminalcommand containerexec startprocess launchprocess execute",
      Kind::kShell},
     {"bashoutput taskoutput killshell killbash writestdin taskstop "
      "getterminaloutput readterminal commandstatus wait sleep pty "
      "computer tabscontextmcp navigate browseraction webbrowserclick "
      "readconsolemessages listmcpresources "
-     "interactwithprocess readprocessoutput listprocesses listsessions",
+     "interactwithprocess readprocessoutput listprocesses listsessions "
+     "gettaskoutput viewdiff killprocess writeprocess",
      Kind::kRun},
     {"todowrite todoread updateplan think taskcreate taskupdate tasklist "
      "taskget askuserquestion exitplanmode enterplanmode sequentialthinking "
      "finish submit attemptcompletion askfollowupquestion savememory "
      "updatememory memory writetodos planmoderespond newtask switchmode "
-     "condense complete done requestuserinput taskdone planexit",
+     "condense complete done requestuserinput taskdone planexit "
+     "updatetodolist managetodolist creatediagram",
      Kind::kNote},
     {"strreplaceeditor strreplacebasededittool fileeditor texteditor "
      "strreplacebasedtool strreplacetool strreplace",
@@ -104,6 +111,14 @@ constexpr absl::string_view kWriteVerbs =
     "import register cleanup";
 constexpr absl::string_view kRunVerbs =
     "click navigate screenshot wait poll scroll hover press type snapshot";
+// What someone who writes says beside another verb: search_and_replace.
+constexpr absl::string_view kEditWords = "replace insert overwrite";
+// What is read of these is as it is now.
+constexpr absl::string_view kStateWords =
+    "status errors lints diagnostics process processes progress problems";
+// What is read of these is not what the file holds.
+constexpr absl::string_view kOutlineWords =
+    "outline symbols overview definitions";
 
 bool IsUpper(char c) {
   return absl::ascii_isupper(static_cast<unsigned char>(c));
@@ -172,8 +187,23 @@ const ToolSpec* FindTool(const ToolName& name) {
 }
 
 AccessClass ClassOfVerb(absl::string_view tool) {
-  for (const std::string& word : WordsOf(tool)) {
-    if (IsOneOfWords(word, kReadVerbs)) return AccessClass::kRead;
+  const std::vector<std::string> words = WordsOf(tool);
+  const auto has = [&words](absl::string_view list) {
+    return std::any_of(
+        words.begin(), words.end(),
+        [list](const std::string& word) { return IsOneOfWords(word, list); });
+  };
+  if (has(kEditWords)) return AccessClass::kWrite;
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i] == "and" && IsOneOfWords(words[i + 1], kWriteVerbs)) {
+      return AccessClass::kWrite;
+    }
+  }
+  for (const std::string& word : words) {
+    if (IsOneOfWords(word, kReadVerbs)) {
+      if (has(kStateWords)) return AccessClass::kRun;
+      return has(kOutlineWords) ? AccessClass::kSearch : AccessClass::kRead;
+    }
     if (IsOneOfWords(word, kSearchVerbs)) return AccessClass::kSearch;
     if (IsOneOfWords(word, kWriteVerbs)) return AccessClass::kWrite;
     if (IsOneOfWords(word, kRunVerbs)) return AccessClass::kRun;

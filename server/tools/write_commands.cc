@@ -13,14 +13,12 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "server/tools/access.h"
 #include "server/tools/access_sink.h"
 #include "server/tools/command_line.h"
 #include "server/tools/command_table.h"
-#include "server/tools/line_script.h"
 #include "server/tools/paths.h"
 #include "server/tools/program_text.h"
 #include "server/tools/shell.h"
@@ -287,11 +285,14 @@ void AddGitCommand(std::span<const ShellWord> words, const ShellWord* text,
       sink.AddSearch(sink.Directory(), /*is_tree=*/true, query);
     }
   } else if (verb == "blame" || verb == "annotate") {
-    std::optional<LineRange> lines = LineRange();
+    // Each line stands behind who wrote it: not what a read shows.
+    std::string query(verb);
     if (const ShellWord* range = line.Value("-L")) {
-      lines = ColonRange(absl::StrReplaceAll(range->text, {{",", ":"}}));
+      absl::StrAppend(&query, " ", range->text);
     }
-    if (!operands.empty()) sink.AddRead(*operands.back(), lines);
+    if (!operands.empty()) {
+      sink.AddSearch(*operands.back(), /*is_tree=*/false, query);
+    }
   } else if (verb == "ls-files" || verb == "ls-tree") {
     sink.AddSearch(sink.Directory(), /*is_tree=*/true, JoinWords(rest));
   } else if (verb == "mv" || verb == "rm" || verb == "restore") {
@@ -332,6 +333,10 @@ void AddGitCommand(std::span<const ShellWord> words, const ShellWord* text,
     } else {
       AddPatch(text == nullptr ? "" : text->text, sink);
     }
+  } else if (verb == "commit") {
+    sink.AddRun(command);
+    // HEAD and branches are other commits from here on.
+    sink.AddWrite(absl::StrCat(sink.place().prefix, "git:"), /*is_tree=*/true);
   } else if (verb == "clone") {
     sink.AddWrite(sink.Directory(), /*is_tree=*/true);
   } else if (IsOneOfWords(verb, kGitWrites)) {
