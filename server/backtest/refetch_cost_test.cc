@@ -1,7 +1,6 @@
 // Copyright The Clerestory Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -49,8 +48,12 @@ TEST(RefetchCostTest, WhatIsShownAgainMakesNothingCheaperToFetch) {
               .tool = "Read",
               .arguments = absl::StrCat(R"({"file_path":")", path, "\"}")}}),
         now);
+    std::string content;
+    for (int line = 1; line <= 40; ++line) {
+      absl::StrAppend(&content, "what stands in ", path, " at ", line, "\n");
+    }
     add(ResultMessages(input.format,
-                       {{.id = id, .content = LiteralOf(900)}})[0],
+                       {{.id = id, .content = Literal(content)}})[0],
         now);
   }
   add(AssistantMessage(input.format, "done"), now);
@@ -60,16 +63,23 @@ TEST(RefetchCostTest, WhatIsShownAgainMakesNothingCheaperToFetch) {
   const auto result = Backtest(input, policy, CharacterCounter(), ListPrices());
   ASSERT_THAT(result, IsOk());
   const ModelPrices& prices = BuiltInPrices().Of(kModel, 0);
-  std::int64_t restored = 0;
+  int restored = 0;
+  std::int64_t saved = 0;
   PicoUsd cost = 0;
   for (const BacktestCall& call : result->calls) {
-    restored += std::ranges::count(call.view.masks, true, &Mask::is_restored);
-    const std::int64_t masks = MaskedCount(call.view);
-    cost += masks *
-            (call.view.view_call.total() * prices.read +
-             kRefetchOutputTokens * prices.output + (900 - 8) * prices.write);
+    const ViewServed& view = call.view;
+    const std::int64_t before = saved;
+    saved = view.raw_tokens.total() - view.view_tokens.total();
+    if (saved < before) {
+      EXPECT_EQ(MaskedCount(view), 0);
+      ++restored;
+      continue;
+    }
+    cost += MaskedCount(view) * (view.view_call.total() * prices.read +
+                                 kRefetchOutputTokens * prices.output) +
+            (saved - before) * prices.write;
   }
-  ASSERT_GT(restored, 0);
+  ASSERT_EQ(restored, 1);
   EXPECT_EQ(result->refetch_cost, cost);
 }
 
