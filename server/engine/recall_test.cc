@@ -406,6 +406,7 @@ TEST_F(RecallTest, PinsOfResourcesAreFewer) {
 
 TEST_F(RecallTest, ChangesOfPinsAreBounded) {
   Create(/*has_recall_tool=*/false);
+  store_.written.clear();
   ASSERT_THAT(SetPin({.tool = "other"}), IsOk());
   for (int i = 1; i < 10'000; ++i) {
     ASSERT_THAT(SetPin({.tool = "t"}, /*is_pinned=*/i % 2 == 1), IsOk());
