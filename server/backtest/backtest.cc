@@ -214,14 +214,17 @@ PicoUsd OutputCost(const ViewServed& view, std::int64_t tokens,
       tokens, RatesFor(prices, view.view_call.total(), false).output);
 }
 
-// What it would cost if all `masked` observations that `view` masks, which
-// saves `saved` tokens, were fetched again.
-PicoUsd RefetchCost(const ViewServed& view, std::int64_t masked,
-                    std::int64_t saved, const ModelPrices& prices) {
+// What it would cost if all that `view`, the last one of `session`, masks were
+// fetched again. What it shows again is no part of that.
+PicoUsd RefetchCost(const Session& session, const ViewServed& view,
+                    const ModelPrices& prices) {
+  std::vector<Mask> masks = view.masks;
+  std::erase_if(masks, [](const Mask& mask) { return mask.is_restored; });
+  const std::int64_t saved = std::max<std::int64_t>(0, session.SavingOf(masks));
   const PicoUsd call =
       SaturatingAdd(SaturatingMultiply(view.view_call.total(), prices.read),
                     SaturatingMultiply(kRefetchOutputTokens, prices.output));
-  return SaturatingAdd(SaturatingMultiply(masked, call),
+  return SaturatingAdd(SaturatingMultiply(std::ssize(masks), call),
                        SaturatingMultiply(saved, prices.write));
 }
 
@@ -238,7 +241,6 @@ absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
                                         const GoOn& go_on) {
   Session session(HeaderOf(input), counter);
   BacktestResult result;
-  std::int64_t saved = 0;  // By the view before, in tokens.
   CLERESTORY_RETURN_IF_ERROR(
       Play(input, policy, prices, go_on, session,
            [&](ViewServed view, std::int64_t output_tokens,
@@ -253,14 +255,9 @@ absl::StatusOr<BacktestResult> Backtest(const BacktestInput& input,
              result.input.uncached += view.view_call.uncached;
              result.output_tokens += output_tokens;
              ++result.breaks.at(static_cast<std::size_t>(view.break_reason));
-             const std::int64_t masked = MaskedCount(view);
-             const std::int64_t saved_now =
-                 view.raw_tokens.total() - view.view_tokens.total();
-             result.masked_count += masked;
+             result.masked_count += MaskedCount(view);
              result.refetch_cost = SaturatingAdd(
-                 result.refetch_cost,
-                 RefetchCost(view, masked, saved_now - saved, call_prices));
-             saved = saved_now;
+                 result.refetch_cost, RefetchCost(session, view, call_prices));
              call.view = std::move(view);
              result.calls.push_back(std::move(call));
            }));

@@ -84,6 +84,33 @@ absl::Status CheckPin(const Pin& pin, const Session& session) {
   return CheckName("resource", pin.resource, kPinResourceBytesMax);
 }
 
+// Whether `session` takes one more pin, which is `pin`.
+absl::Status CheckRoom(const Pin& pin, const Session& session) {
+  const absl::string_view field = FieldOf(pin);
+  if (session.pin_change_count() >= kSessionPinChangesMax) {
+    return FieldError(
+        field, absl::StrCat("the session's pins were changed ",
+                            session.pin_change_count(), " times, and after ",
+                            kSessionPinChangesMax,
+                            " changes no more are taken; unpinning still "
+                            "works, and the policy can name tools that are "
+                            "never masked"));
+  }
+  if (session.pins().size() >= kSessionPinsMax) {
+    return FieldError(field,
+                      absl::StrCat("the session has ", kSessionPinsMax,
+                                   " pins, and no more are kept; unpin one"));
+  }
+  if (!pin.resource.empty() &&
+      session.resource_pin_count() >= kSessionResourcePinsMax) {
+    return FieldError(
+        field, absl::StrCat("the session has ", kSessionResourcePinsMax,
+                            " pins of resources, and no more are kept; unpin "
+                            "one, or pin a folder (`src/`) or a tool"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::size_t> FindObservation(const Session& session,
@@ -127,7 +154,7 @@ absl::StatusOr<RecalledPage> RecallObservation(const RecallRequest& request,
   const ObservationRecalled record = {
       .time = request.now,
       .observation = request.id,
-      .cost = FetchCost(session, prices, index)};
+      .cost = RecallCost(session, prices, index)};
   session.Apply(record);
   records.emplace_back(record);
   return recalled;
@@ -138,11 +165,7 @@ absl::StatusOr<bool> ChangePin(const Pin& pin, bool is_pinned, TimeMicros now,
   if (session.header().outcome != Outcome::kOpen) return Closed(session);
   CLERESTORY_RETURN_IF_ERROR(CheckPin(pin, session));
   if (session.pins().contains(pin) == is_pinned) return false;
-  if (is_pinned && session.pins().size() >= kSessionPinsMax) {
-    return FieldError(FieldOf(pin),
-                      absl::StrCat("the session has ", kSessionPinsMax,
-                                   " pins, and no more are kept; unpin one"));
-  }
+  if (is_pinned) CLERESTORY_RETURN_IF_ERROR(CheckRoom(pin, session));
   PinChanged record = {.time = now, .pin = pin, .is_pinned = is_pinned};
   session.Apply(record);
   records.emplace_back(std::move(record));

@@ -59,9 +59,10 @@ absl::StatusOr<RecalledPage> RecallObservation(const RecallRequest& request,
 // nothing is recorded.
 //
 // kSessionClosed; kFieldInvalid with the field `observation_id`, `tool` or
-// `resource` if a name is no UTF-8 or too long, or there are kSessionPinsMax
-// already, and with `target` if there is not exactly one; errors of
-// FindObservation.
+// `resource` if a name is no UTF-8 or too long, or if a pin is to be set and
+// there are kSessionPinsMax already, or kSessionResourcePinsMax of resources,
+// or pins were changed kSessionPinChangesMax times, and with `target` if there
+// is not exactly one; errors of FindObservation.
 absl::StatusOr<bool> ChangePin(const Pin& pin, bool is_pinned, TimeMicros now,
                                Session& session, std::vector<Record>& records);
 

@@ -17,6 +17,8 @@
 #include "server/base/reason.h"
 #include "server/base/status.h"
 #include "server/base/time.h"
+#include "server/cost/price_book.h"
+#include "server/cost/prices.h"
 #include "server/engine/decide.h"
 #include "server/engine/session_engine.h"
 #include "server/formats/recall_tool.h"
@@ -181,7 +183,7 @@ TEST_F(RecallTest, AnOutputThatIsShorterThanItsPlaceholderWithTheIdStays) {
 
 TEST_F(RecallTest, TheFirstPageOfWhatIsMaskedCountsAndNoOther) {
   Create(/*has_recall_tool=*/true);
-  ServeTurns(6);
+  const BuiltView served = ServeTurns(6);
   const auto first = Recall(2, 0, 100);
   ASSERT_THAT(first, IsOk());
   EXPECT_THAT(first->page.parts,
@@ -194,7 +196,13 @@ TEST_F(RecallTest, TheFirstPageOfWhatIsMaskedCountsAndNoOther) {
   ASSERT_THAT(store_.written, SizeIs(1));
   const auto& record = std::get<ObservationRecalled>(store_.written.front());
   EXPECT_EQ(record.observation, (ObservationId{.sequence = 2, .index = 0}));
-  EXPECT_GT(record.cost, 0);
+  // The prompt read, a few words that ask, and the output written.
+  const ModelPrices& prices = BuiltInPrices().Of("m", now_);
+  const std::int64_t prompt = served.view.decision.view_call.total();
+  const TokenRates rates = RatesFor(prices, prompt, /*is_long_life=*/false);
+  EXPECT_EQ(record.cost,
+            prompt * rates.read + 60 * rates.output +
+                Listed(0).observation.result.token_count * rates.write);
 
   for (const std::int64_t offset : {100, 0, 300}) {
     EXPECT_THAT(Recall(2, offset, 100), IsOk());
@@ -378,6 +386,40 @@ TEST_F(RecallTest, PinsAreBounded) {
   EXPECT_FALSE(SetPin({.tool = "t7"})->is_changed);
   EXPECT_TRUE(SetPin({.tool = "t7"}, false)->is_changed);
   EXPECT_TRUE(SetPin({.tool = "one more"})->is_changed);
+}
+
+TEST_F(RecallTest, PinsOfResourcesAreFewer) {
+  Create(/*has_recall_tool=*/false);
+  for (int i = 0; i < 32; ++i) {
+    ASSERT_THAT(SetPin({.resource = absl::StrCat("/r/", i)}), IsOk());
+  }
+  const auto more = SetPin({.resource = "/r/one more"});
+  EXPECT_THAT(more, FailsWith(absl::StatusCode::kInvalidArgument,
+                              Reason::kFieldInvalid));
+  EXPECT_EQ(MetadataOf(more.status(), "field"), "resource");
+  EXPECT_THAT(more.status().message(), HasSubstr("32 pins of resources"));
+  EXPECT_THAT(more.status().message(), HasSubstr("pin a folder"));
+  EXPECT_THAT(SetPin({.tool = "t"}), IsOk()) << "others are not";
+  EXPECT_TRUE(SetPin({.resource = "/r/7"}, false)->is_changed);
+  EXPECT_TRUE(SetPin({.resource = "/r/one more"})->is_changed);
+}
+
+TEST_F(RecallTest, ChangesOfPinsAreBounded) {
+  Create(/*has_recall_tool=*/false);
+  store_.written.clear();
+  ASSERT_THAT(SetPin({.tool = "other"}), IsOk());
+  for (int i = 1; i < 10'000; ++i) {
+    ASSERT_THAT(SetPin({.tool = "t"}, /*is_pinned=*/i % 2 == 1), IsOk());
+  }
+  ASSERT_EQ(store_.written.size(), 10'000U);
+  const auto more = SetPin({.tool = "u"});
+  EXPECT_THAT(more, FailsWith(absl::StatusCode::kInvalidArgument,
+                              Reason::kFieldInvalid));
+  EXPECT_EQ(MetadataOf(more.status(), "field"), "tool");
+  EXPECT_THAT(more.status().message(), HasSubstr("changed 10000 times"));
+  EXPECT_FALSE(SetPin({.tool = "other"})->is_changed) << "is there";
+  EXPECT_TRUE(SetPin({.tool = "other"}, false)->is_changed) << "may go";
+  EXPECT_THAT(SetPin({.tool = "other"}), Not(IsOk()));
 }
 
 TEST_F(RecallTest, AClosedSessionTakesNoPins) {

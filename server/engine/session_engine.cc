@@ -95,8 +95,18 @@ auto SessionEngine::WithRules(const SessionKey& key, TimeMicros now,
                     .unmasked_tools = unmasked.get()});
 }
 
-Exempt SessionEngine::ByPins(const Session& session) const {
-  return Exempt(session, options_.policy, /*unmasked_tools=*/nullptr);
+std::vector<bool> SessionEngine::ByPins(const Session& session,
+                                        std::size_t begin, std::size_t end) {
+  const PolicyDocumentPtr policies = policies_.For(session.header().key.tenant);
+  const AppliedPolicy applied =
+      policies->For(session.header(), LastModel(session));
+  const Exempt exempt(session, *applied.policy, /*unmasked_tools=*/nullptr);
+  std::vector<bool> pinned;
+  pinned.reserve(end - begin);
+  for (std::size_t i = begin; i < end; ++i) {
+    pinned.push_back(exempt.IsPinned(i));
+  }
+  return pinned;
 }
 
 SessionSummary SessionEngine::Summarize(const Session& session) {
@@ -378,12 +388,12 @@ absl::StatusOr<std::vector<ListedObservation>> SessionEngine::ListObservations(
         const std::size_t end =
             begin +
             std::min(static_cast<std::size_t>(limit), all.size() - begin);
-        const Exempt exempt = ByPins(session);
+        const std::vector<bool> pinned = ByPins(session, begin, end);
         Listed listed;
         listed.reserve(end - begin);
         for (std::size_t i = begin; i < end; ++i) {
           listed.push_back(
-              {.observation = all[i], .is_pinned = exempt.IsPinned(i)});
+              {.observation = all[i], .is_pinned = pinned[i - begin]});
         }
         return listed;
       });
@@ -403,7 +413,7 @@ absl::StatusOr<ObservationContent> SessionEngine::ReadObservation(
             session.messages()[static_cast<std::size_t>(sequence)];
         ObservationContent part;
         part.observation = session.observations()[found];
-        part.is_pinned = ByPins(session).IsPinned(found);
+        part.is_pinned = ByPins(session, found, found + 1).front();
         const ByteSpan span = part.observation.result.content;
         const auto size = static_cast<std::int64_t>(span.size);
         if (offset < 0 || offset > size) {

@@ -35,7 +35,6 @@
 #include "server/store/session_store.h"
 #include "server/tokens/token_counter.h"
 #include "server/view/cache.h"
-#include "server/view/exempt.h"
 #include "server/view/session.h"
 #include "server/view/session_parts.h"
 #include "server/view/view.h"
@@ -235,8 +234,10 @@ class SessionEngine {
   void Learn(const std::string& tenant,
              const std::optional<LearnedSample>& learned);
 
-  // What its pins keep of `session`, which is the same under any policy.
-  Exempt ByPins(const Session& session) const;
+  // Of the observations of `session` from `begin` to `end`, which its pins
+  // keep, by what its tenant's policy says of tools.
+  std::vector<bool> ByPins(const Session& session, std::size_t begin,
+                           std::size_t end);
 
   // What there is to say of `session` under the rules of its tenant.
   SessionSummary Summarize(const Session& session);

@@ -177,6 +177,40 @@ TEST_F(SessionEnginePolicyTest, TheProviderIsToldOfSoManyToolsAndNoMore) {
               HasSubstr(absl::StrCat("\"exclude_tools\":[", first, "]")));
 }
 
+TEST_F(SessionEnginePolicyTest,
+       WhatAPinKeepsIsListedByTheTenantsRuleOfTheTool) {
+  const std::string id = "c";
+  for (const std::string tenant : {"t", "other"}) {
+    const SessionKey key = HeaderOf(tenant).key;
+    if (tenant == "t") {
+      const char kRule[] =
+          "policies: [{name: p, tools: {rules: [{tool: get, class: read, "
+          "resource: what}]}}]\n";
+      ASSERT_THAT(engine_.policies().Set(tenant, kRule, "", kNow), IsOk());
+    }
+    ASSERT_THAT(engine_.CreateSession(HeaderOf(tenant)), IsOk());
+    BuildViewRequest request;
+    request.append.now = kNow;
+    request.append.messages = {
+        ToBytes(UserMessage(kFormat, "do it")),
+        ToBytes(AssistantMessage(
+            kFormat, "t",
+            {{.id = id, .tool = "get", .arguments = R"({"what":"/r/a.cc"})"}})),
+        ToBytes(
+            ResultMessages(kFormat, {{.id = id, .content = LiteralOf(4)}})[0])};
+    ASSERT_THAT(engine_.BuildView(key, request), IsOk());
+    ASSERT_THAT(
+        engine_.SetPin(key, {.resource = "a.cc"}, /*is_pinned=*/true, kNow),
+        IsOk());
+    const auto listed = engine_.ListObservations(key, 0, 1);
+    ASSERT_THAT(listed, IsOk());
+    EXPECT_EQ(listed->front().is_pinned, tenant == "t");
+    const auto read = engine_.ReadObservation(key, 2, 0, 0, 1);
+    ASSERT_THAT(read, IsOk());
+    EXPECT_EQ(read->is_pinned, tenant == "t");
+  }
+}
+
 TEST_F(SessionEnginePolicyTest, PoliciesMatchByLabel) {
   SessionHeader header = HeaderOf("t");
   header.labels = {{"app", "demo"}};

@@ -99,8 +99,8 @@ struct Mask {
   // Whether the observation and its call are left out altogether; then there is
   // neither a placeholder nor a value.
   bool is_dropped = false;
-  // Whether what was masked of it and of its call is shown again; then there is
-  // nothing else.
+  // Whether what was masked of it and of its call is shown again; then the
+  // placeholder and the value are those that no longer stand there.
   bool is_restored = false;
 
   friend bool operator==(const Mask&, const Mask&) = default;

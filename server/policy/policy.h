@@ -161,8 +161,8 @@ struct Policy {
   // thousand sessions.
   std::int64_t refetch_cool_off_minutes = 1'440;
   std::int64_t refetch_probe_permille = 100;
-  // For so many turns an observation that was recalled, or that a recall gave,
-  // is not masked.
+  // For so many turns what a call of the recall tool gave is not masked, unless
+  // the window forces it; what was recalled stays masked itself.
   std::int64_t recall_keep_turns = 10;
 
   // String values of at least so many tokens in the arguments of the call of a

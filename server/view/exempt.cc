@@ -3,16 +3,11 @@
 
 #include "server/view/exempt.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <set>
 #include <string>
-#include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "server/formats/recall_tool.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
@@ -25,9 +20,6 @@ namespace clerestory {
 Exempt::Exempt(const Session& session, const Policy& policy,
                const std::set<std::string>* unmasked_tools)
     : session_(session), policy_(policy), unmasked_tools_(unmasked_tools) {
-  for (const Pin& pin : session.pins()) {
-    if (!pin.resource.empty()) resources_.push_back(pin.resource);
-  }
   if (policy.refetch_session_limit == 0) return;
   for (const auto& [tool, tally] : session.tools()) {
     if (tally.fetch_count() >= policy.refetch_session_limit) {
@@ -50,16 +42,11 @@ bool Exempt::IsPinned(std::size_t index) const {
       session_.pins().contains({.tool = observation.tool})) {
     return true;
   }
-  if (resources_.empty()) return false;
-  const ToolRule* const rule = RuleFor(policy_, observation.tool);
-  const CallAccesses call =
-      AccessesOf(observation.tool, session_.ArgumentsOf(observation.call), "",
-                 rule == nullptr ? ToolAccess() : rule->access);
-  return std::ranges::any_of(call.accesses, [&](const Access& access) {
-    return std::ranges::any_of(resources_, [&](absl::string_view pin) {
-      return IsPinnedResource(access.resource, pin);
-    });
-  });
+  return session_.IsResourcePinned(
+      observation.call, [&](absl::string_view tool) {
+        const ToolRule* const rule = RuleFor(policy_, tool);
+        return rule == nullptr ? ToolAccess() : rule->access;
+      });
 }
 
 bool Exempt::IsKeptForRecall(std::size_t index) const {
@@ -81,23 +68,6 @@ bool Exempt::ShowsAny() const {
 bool Exempt::IsExempt(std::size_t index, bool is_forced) const {
   if (is_forced) return IsPinned(index);
   return IsShownAgain(index) || IsKeptForRecall(index);
-}
-
-bool IsPinnedResource(absl::string_view resource, absl::string_view pin) {
-  if (resource.empty() || pin.empty()) return false;
-  const auto ends_with_path = [](absl::string_view path,
-                                 absl::string_view end) {
-    return absl::ConsumeSuffix(&path, end) &&
-           (path.empty() || absl::EndsWith(path, "/"));
-  };
-  if (absl::EndsWith(pin, "/")) {
-    return absl::StartsWith(resource, pin) ||
-           (!absl::StartsWith(pin, "/") &&
-            absl::StrContains(resource, absl::StrCat("/", pin)));
-  }
-  return (!absl::StartsWith(pin, "/") && ends_with_path(resource, pin)) ||
-         (!absl::StartsWith(resource, "/") && ends_with_path(pin, resource)) ||
-         resource == pin;
 }
 
 }  // namespace clerestory

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "server/policy/policy.h"
@@ -43,7 +42,7 @@ class Exempt {
   bool IsUnmasked(const std::string& tool) const;
 
   // Whether a pin keeps the observation at `index`, by its id, its tool or its
-  // resource.
+  // resource (Session::IsResourcePinned, by the policy's rule of the tool).
   bool IsPinned(std::size_t index) const;
 
  private:
@@ -52,16 +51,9 @@ class Exempt {
   const Session& session_;
   const Policy& policy_;
   const std::set<std::string>* const unmasked_tools_;
-  // Of the session's pins.
-  std::vector<absl::string_view> resources_;
   // Tools that were fetched again as often as they may be.
   std::set<absl::string_view> fetched_tools_;
 };
-
-// Whether `resource`, which a call reads, is what is pinned as `pin`: the same,
-// or below it if it ends with `/`. If one of them is a relative path, it is any
-// that ends with it.
-bool IsPinnedResource(absl::string_view resource, absl::string_view pin);
 
 }  // namespace clerestory
 

@@ -9,11 +9,13 @@
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/base/time.h"
 #include "server/formats/recall_tool.h"
 #include "server/model/message.h"
 #include "server/model/record.h"
 #include "server/model/repeat.h"
 #include "server/policy/policy.h"
+#include "server/view/pinned_resources.h"
 #include "tests/support/messages.h"
 #include "tests/support/scripted_session.h"
 
@@ -98,6 +100,41 @@ TEST(PinTest, APinOfAResourceThatNoCallReadsPinsNothing) {
   s.SetPin({.resource = "/elsewhere/"});
   CallTool(s, "Read", R"({"file_path":"/here/a.cc"})");
   s.Turns(3, 100);
+  s.Serve();
+  EXPECT_THAT(s.masked(), ElementsAre(0));
+}
+
+TEST(PinTest, APinOfAPathMeansAllItsSpellings) {
+  for (const char* const pin :
+       {"./a.cc", "src//a.cc", "/r/lib/../src/a.cc", "/r//src/", "./src/"}) {
+    ScriptedSession s = EagerSession();
+    s.SetPin({.resource = pin});
+    CallTool(s, "Read", R"({"file_path":"/r/src/a.cc"})");
+    CallTool(s, "Read", R"({"file_path":"/r/b.cc"})");
+    s.Turns(3, 100);
+    s.Serve();
+    EXPECT_THAT(s.masked(), ElementsAre(1)) << pin;
+  }
+}
+
+TEST(PinTest, WhatACallReadsIsFoundOnceByTheRuleOfThen) {
+  ScriptedSession s = EagerSession();
+  s.policy.tools = {{.tool = "get"}};
+  s.policy.tools[0].access.resource_argument = "p";
+  CallTool(s, "get", R"({"p":"/r/a.cc","q":"/r/b.cc"})");
+  CallTool(s, "get", R"({"p":"/r/b.cc","q":"/r/a.cc"})");
+  s.Turns(3, 100);
+  s.SetPin({.resource = "a.cc"});
+  s.Serve();
+  EXPECT_THAT(s.masked(), ElementsAre(1));
+  s.policy.tools[0].access.resource_argument = "q";
+  s.now += 3'600 * kMicrosPerSecond;
+  s.Serve();
+  EXPECT_THAT(s.masked(), ElementsAre(1));
+  // Other pins are looked for among the same resources.
+  s.SetPin({.resource = "a.cc"}, /*is_pinned=*/false);
+  s.SetPin({.resource = "b.cc"});
+  s.now += 3'600 * kMicrosPerSecond;
   s.Serve();
   EXPECT_THAT(s.masked(), ElementsAre(0));
 }

@@ -119,8 +119,8 @@ class MetWords {
 // The words that the assistant says, and the last message in which it does.
 using SpokenWords = absl::flat_hash_map<std::uint64_t, std::int64_t>;
 
-// Also gives the last message of the assistant that was looked at; -1 if there
-// is none.
+// Also gives the last message of the assistant of which every word was looked
+// at; -1 if there is none.
 SpokenWords FindSpoken(const Session& session, std::int64_t& last) {
   SpokenWords spoken;
   last = -1;
@@ -128,9 +128,16 @@ SpokenWords FindSpoken(const Session& session, std::int64_t& last) {
     const SessionMessage& message =
         session.messages()[static_cast<std::size_t>(i)];
     if (message.role != Role::kAssistant) continue;
-    if (spoken.size() > kSpokenWordsMax) break;
+    bool is_whole = true;
+    ForEachWord(*message.raw, [&](std::uint64_t word) {
+      if (spoken.size() < kSpokenWordsMax || spoken.contains(word)) {
+        spoken[word] = i;
+      } else {
+        is_whole = false;
+      }
+    });
+    if (!is_whole) break;
     last = i;
-    ForEachWord(*message.raw, [&](std::uint64_t word) { spoken[word] = i; });
   }
   return spoken;
 }

@@ -30,8 +30,9 @@ namespace clerestory {
 // common word with later text by chance: the larger an observation, the more
 // often. It says nothing of text without ASCII words, of a second reading of
 // the same (no word is new), and of histories above
-// kOverreadingBytesMax. Behind the first kSpokenWordsMax words of the assistant
-// it looks at nothing.
+// kOverreadingBytesMax. It keeps the first kSpokenWordsMax
+// words of the assistant; behind the last of its messages that has no other
+// word it judges nothing.
 inline constexpr std::size_t kWordBytesMin = 5;
 inline constexpr std::int64_t kNewWordsMin = 5;
 inline constexpr std::int64_t kJudgedTokensMin = 50;

@@ -105,6 +105,29 @@ TEST_F(OverreadingTest, PathsAreWordsThoughTheirPartsAreShort) {
   EXPECT_THAT(Verdicts(), ElementsAre(kReferenced, kReferenced, kUnreferenced));
 }
 
+// So many words that no listing has, and one of the first.
+std::string Speech(std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) {
+    absl::StrAppend(&text, "w", 100'000'000 + i, " ");
+  }
+  return text + "candy1";
+}
+
+TEST_F(OverreadingTest, NothingIsJudgedByAMessageOfTooManyWords) {
+  Read(Listing(1));
+  Say(Speech(kSpokenWordsMax));
+  EXPECT_THAT(Verdicts(), ElementsAre(kNotJudged)) << "and keeps no more";
+}
+
+TEST_F(OverreadingTest, WhatStandsBeforeAMessageOfFewerWordsIsJudged) {
+  Read(Listing(1));
+  Say(Speech(kSpokenWordsMax / 2));
+  Read(Listing(2));
+  Say(Speech(kSpokenWordsMax));
+  EXPECT_THAT(Verdicts(), ElementsAre(kReferenced, kNotJudged));
+}
+
 TEST_F(OverreadingTest, EscapesArePartOfNoWord) {
   Read(absl::StrCat(Listing(1), "\tnothing_else\n\"quoted_word\"\n"));
   Read(Listing(2), "a\nnothing_else");

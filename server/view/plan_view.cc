@@ -358,7 +358,7 @@ class Planner {
   }
 
   // Shows again, in a break that is made anyway or is free, what is masked and
-  // should be shown, as far as it fits the window.
+  // should be shown, as far as there is room for it.
   void ShowAgain() {
     if (reason_ == BreakReason::kWindow) return;
     const bool is_cold = cost_.cold_reason() != BreakReason::kNone;
@@ -372,8 +372,14 @@ class Planner {
     // The first picture would lose what is cached before the break, too.
     const bool may_show_images =
         is_cold || !cost_.DependsOnImages() || session_.view_image_count() > 0;
-    const auto fits = [&, saving = SizeOf(masks_).saving](std::int64_t more) {
-      return TokensWithout(saving - more) <= PromptTokensMax(policy_, prices_);
+    const std::int64_t saving = SizeOf(masks_).saving;
+    const std::int64_t most = ShownAgainTokensMax(policy_, prices_);
+    const TokenRates rates = cost_.RatesOf(TokensWithout(saving));
+    const auto fits = [&](std::int64_t more) {
+      const std::int64_t tokens = TokensWithout(saving - more);
+      const TokenRates then = cost_.RatesOf(tokens);
+      return tokens <= most && then.input <= rates.input &&
+             then.output <= rates.output;
     };
     std::vector<Candidate> changes =
         Restorings(session_, eligible_.exempt(), from, may_show_images, fits);
@@ -477,16 +483,6 @@ class Planner {
 };
 
 }  // namespace
-
-std::int64_t PromptTokensMax(const Policy& policy, const ModelPrices& prices) {
-  const std::int64_t window =
-      policy.window_tokens > 0 ? policy.window_tokens : prices.window_tokens;
-  const std::int64_t reserve =
-      policy.reserve_tokens > 0
-          ? policy.reserve_tokens
-          : std::min(prices.output_tokens_max, window / 5);
-  return window - reserve;
-}
 
 ViewServed PlanView(const Session& session, const Policy& policy,
                     const ModelPrices& prices, const ViewRequest& request) {

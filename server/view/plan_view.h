@@ -46,6 +46,15 @@ namespace clerestory {
 // is taken off its price. Where nothing is cached, a break has no price, and
 // what is eligible is masked at once.
 //
+// A break that is made anyway, and no window forces, and a free one also show
+// again what is masked and should be shown by now (Exempt::IsShownAgain), the
+// newest first, if it stands behind the first message that the break masks
+// anything of; where nothing of the view is cached, wherever it stands. They
+// stop where the prompt would have more than five sixths of what the window
+// holds or, in the mode kThreshold, of threshold_tokens, since later turns
+// would break again; and where it would get into a tier with a higher price of
+// input or output than without.
+//
 // An observation is eligible if it is older than what the policy keeps, an
 // assistant message follows it, its whole batch is eligible, its format lets a
 // placeholder stand in its place, and the placeholder is smaller than it is, in
@@ -70,15 +79,21 @@ namespace clerestory {
 ViewServed PlanView(const Session& session, const Policy& policy,
                     const ModelPrices& prices, const ViewRequest& request);
 
-// The sequence of the first message that a later break may still change: the
-// first with an observation that is not masked and could be. The number of
-// messages if there is none. Pure.
+// The sequence of the first message that a later break may still mask something
+// of: the first with an observation that is not masked and could be. The number
+// of messages if there is none. What a break shows again may stand before it.
+// Pure.
 std::int64_t FrontierOf(const Session& session, const Policy& policy,
                         const ModelPrices& prices);
 
 // The most tokens that a view and its preamble may have under `policy` on a
 // model with `prices`.
 std::int64_t PromptTokensMax(const Policy& policy, const ModelPrices& prices);
+
+// The most tokens that they may have if anything is shown again: a sixth less
+// than what forces a break, or makes one due.
+std::int64_t ShownAgainTokensMax(const Policy& policy,
+                                 const ModelPrices& prices);
 
 }  // namespace clerestory
 

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "server/base/time.h"
 #include "server/model/message.h"
+#include "server/model/money.h"
 #include "server/model/record.h"
 #include "server/policy/policy.h"
 #include "server/view/eligible.h"
@@ -108,12 +109,14 @@ TEST(ShowAgainTest, NothingIsWhereThePolicyLeavesViewsAlone) {
   }
 }
 
-// Six observations, of which 0 and 2 are masked and are pinned now, and 1 was
-// pinned and is eligible.
-ScriptedSession DueSession() {
+// Six observations, of which 0 and 2 are masked and are pinned now, and 1, of
+// `middle_tokens`, was pinned and is eligible.
+ScriptedSession DueSession(std::int64_t middle_tokens = 100) {
   ScriptedSession s(kAnthropic);
   s.policy.mode = Mode::kEveryTurn;
-  s.Turns(6, 100);
+  s.Turn(100);
+  s.Turn(middle_tokens);
+  s.Turns(4, 100);
   s.PinObservation(1);
   s.Serve();
   EXPECT_THAT(s.masked(), ElementsAre(0, 2));
@@ -151,18 +154,26 @@ TEST(ShowAgainTest, ABreakCostsWhatIsWrittenAgainAndNotWhatIsShownAgain) {
   EXPECT_GT(view.break_price, 0);
 }
 
-TEST(ShowAgainTest, ABlockAndAThresholdDoSoToo) {
-  for (const Mode mode : {Mode::kBlock, Mode::kThreshold}) {
-    ScriptedSession s = DueSession();
-    s.policy.mode = mode;
-    s.policy.block_size = 2;
-    s.policy.threshold_tokens = 1'000;
-    EXPECT_EQ(s.Plan().break_reason, BreakReason::kNone) << "not due yet";
-    s.policy.block_size = 1;
-    s.policy.threshold_tokens = 100;
-    s.Serve();
-    EXPECT_THAT(s.masked(), ElementsAre(0, 1));
-  }
+TEST(ShowAgainTest, ABlockDoesSoToo) {
+  ScriptedSession s = DueSession();
+  s.policy.mode = Mode::kBlock;
+  s.policy.block_size = 2;
+  EXPECT_EQ(s.Plan().break_reason, BreakReason::kNone) << "not due yet";
+  s.policy.block_size = 1;
+  s.Serve();
+  EXPECT_THAT(s.masked(), ElementsAre(0, 1));
+}
+
+TEST(ShowAgainTest, AThresholdDoesSoWhereRoomWasMade) {
+  ScriptedSession s = DueSession(/*middle_tokens=*/600);
+  s.policy.mode = Mode::kThreshold;
+  s.policy.low_water_tokens = 100;
+  s.policy.threshold_tokens = 1'000;
+  EXPECT_EQ(s.Plan().break_reason, BreakReason::kNone) << "not due yet";
+  s.policy.threshold_tokens = 900;
+  s.Serve();
+  EXPECT_THAT(s.masked(), ElementsAre(0, 1));
+  EXPECT_EQ(s.session().view_tokens(), 6 * 103 - 2 * 92);
 }
 
 TEST(ShowAgainTest, ABreakThatPaysDoesSoToo) {
@@ -191,25 +202,72 @@ TEST(ShowAgainTest, AForcedBreakShowsNothingAgain) {
   EXPECT_THAT(s.masked(), ElementsAre(0, 1, 2));
 }
 
-TEST(ShowAgainTest, TheNewestAreAsFarAsTheWindowHoldsThem) {
+// The least limit of which five sixths are `tokens`.
+std::int64_t LimitFor(std::int64_t tokens) {
+  std::int64_t limit = tokens;
+  while (limit - limit / 6 < tokens) ++limit;
+  return limit;
+}
+
+TEST(ShowAgainTest, TheNewestAreAsFarAsASixthOfTheWindowStaysFree) {
   ScriptedSession s = MaskedSession(7);
   ASSERT_THAT(s.masked(), ElementsAre(0, 1, 2, 3));
   s.unmasked_tools = {"r"};
   s.now += kHour;
-  s.policy.window_tokens = 7 * 103 - 2 * 92 - 1;
+  s.policy.window_tokens = LimitFor(7 * 103 - 2 * 92) - 1;
   EXPECT_EQ(s.Plan().masks.size(), 1U);
   s.policy.window_tokens += 1;
   const ViewServed view = s.Serve().decision;
   EXPECT_THAT(s.masked(), ElementsAre(0, 1));
   EXPECT_EQ(view.break_reason, BreakReason::kCacheCold);
-  EXPECT_EQ(view.view_tokens.total(), s.policy.window_tokens);
+  EXPECT_EQ(view.view_tokens.total(), 7 * 103 - 2 * 92);
+  // So that the next turn breaks nothing.
+  s.policy.mode = Mode::kAdaptive;
+  s.Turn(50);
+  EXPECT_EQ(s.Serve().decision.break_reason, BreakReason::kNone);
+}
+
+TEST(ShowAgainTest, ASixthOfTheThresholdStaysFree) {
+  ScriptedSession s = MaskedSession(7);
+  s.unmasked_tools = {"r"};
+  s.policy.mode = Mode::kThreshold;
+  s.now += kHour;
+  s.policy.threshold_tokens = LimitFor(7 * 103 - 2 * 92) - 1;
+  EXPECT_EQ(s.Plan().masks.size(), 1U);
+  s.policy.threshold_tokens += 1;
+  EXPECT_EQ(s.Plan().masks.size(), 2U);
+  s.policy.mode = Mode::kEveryTurn;
+  EXPECT_EQ(s.Plan().masks.size(), 4U) << "where there is no threshold";
+}
+
+TEST(ShowAgainTest, NothingIsThatGetsTheCallIntoADearerTier) {
+  ScriptedSession s = MaskedSession(7);
+  s.unmasked_tools = {"r"};
+  s.now += kHour;
+  const auto shown_with = [&](std::int64_t above_tokens, PicoUsd input,
+                              PicoUsd output) {
+    s.prices.tiers = {{.above_tokens = above_tokens,
+                       .input = input,
+                       .write = s.prices.write,
+                       .read = s.prices.read,
+                       .output = output}};
+    return s.Plan().masks.size();
+  };
+  const PicoUsd input = s.prices.input;
+  const PicoUsd output = s.prices.output;
+  const std::int64_t tokens = 7 * 103 - 2 * 92;  // With two shown again.
+  EXPECT_EQ(shown_with(tokens, 2 * input, output), 2U);
+  EXPECT_EQ(shown_with(tokens - 1, 2 * input, output), 1U);
+  EXPECT_EQ(shown_with(tokens - 1, input, output + 1), 1U);
+  EXPECT_EQ(shown_with(tokens - 1, input, output), 4U) << "not dearer";
+  EXPECT_EQ(shown_with(1, 2 * input, output + 1), 4U) << "in it already";
 }
 
 TEST(ShowAgainTest, NothingIsWhereTheWindowHoldsNone) {
   ScriptedSession s = MaskedSession(5);
   s.unmasked_tools = {"r"};
   s.now += kHour;
-  s.policy.window_tokens = 5 * 103 - 2 * 92 + 91;
+  s.policy.window_tokens = LimitFor(5 * 103 - 2 * 92 + 92) - 1;
   EXPECT_EQ(s.Plan().break_reason, BreakReason::kNone);
 }
 
@@ -282,6 +340,7 @@ TEST(ShowAgainTest, MaskedArgumentsAreWithTheResult) {
     EXPECT_EQ(s.session().ledger().argument_mask_count, 1) << "ever";
     EXPECT_EQ(s.session().saved_call_tokens(), 0);
     EXPECT_EQ(view.decision.view_tokens, view.decision.raw_tokens);
+    s.PinObservation(0, /*is_pinned=*/false);
     EXPECT_EQ(s.session().memory_bytes(), memory);
     ExpectReplays(s);
   }

@@ -53,6 +53,21 @@ PicoUsd FetchCost(const Session& session, const ModelPrices& prices,
                                rates.write));
 }
 
+PicoUsd RecallCost(const Session& session, const ModelPrices& prices,
+                   std::size_t index) {
+  if (!session.last_view().has_value()) return 0;
+  const ViewServed& view = *session.last_view();
+  const std::int64_t scale =
+      view.token_scale_ppm == 0 ? kScaleOne : view.token_scale_ppm;
+  const std::int64_t prompt = view.view_call.total();
+  const TokenRates rates = RatesFor(prices, prompt, /*is_long_life=*/false);
+  const std::int64_t tokens = session.observations()[index].result.token_count;
+  return SaturatingAdd(
+      SaturatingAdd(SaturatingMultiply(prompt, rates.read),
+                    SaturatingMultiply(kRecallOutputTokens, rates.output)),
+      SaturatingMultiply(Scaled(tokens, scale), rates.write));
+}
+
 void NoteRepeats(std::size_t first, TimeMicros now, const Policy& policy,
                  const ModelPrices& prices, Session& session,
                  std::vector<Record>& records) {

@@ -5,6 +5,7 @@
 #define CLERESTORY_SERVER_VIEW_REPEATS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "server/base/time.h"
@@ -30,6 +31,15 @@ void NoteRepeats(std::size_t first, TimeMicros now, const Policy& policy,
 // observation to the cache. Pure.
 PicoUsd FetchCost(const Session& session, const ModelPrices& prices,
                   std::size_t index);
+
+// What it costs, by estimate, that the model recalls the observation at
+// `index`: a call of its own that reads the prompt, the few tokens that ask,
+// and writing the observation to the cache. Pure.
+PicoUsd RecallCost(const Session& session, const ModelPrices& prices,
+                   std::size_t index);
+
+// What the model says to recall an observation by its id.
+inline constexpr std::int64_t kRecallOutputTokens = 60;
 
 }  // namespace clerestory
 

@@ -30,6 +30,7 @@
 #include "server/refetch/detector.h"
 #include "server/tokens/token_counter.h"
 #include "server/view/cache.h"
+#include "server/view/pinned_resources.h"
 #include "server/view/session_parts.h"
 
 namespace clerestory {
@@ -39,7 +40,7 @@ namespace clerestory {
 // restart.
 //
 // A value that is copied when something is only to be tried. Not safe to use
-// from two threads while one of them applies.
+// from two threads.
 class Session {
  public:
   // `counter` must outlive the session.
@@ -95,6 +96,14 @@ class Session {
   const std::map<std::string, ToolTally>& tools() const { return tools_; }
   const ToolTally& other_tools() const { return other_tools_; }
   const std::set<Pin>& pins() const { return pins_; }
+  // How many of them are resources; and how often pins were set or taken away.
+  std::size_t resource_pin_count() const { return pinned_resources_.size(); }
+  std::int64_t pin_change_count() const { return pin_change_count_; }
+  // Whether the pin of a resource keeps what the call at `index` of calls()
+  // gives. What the call does is found once, when this is asked while any
+  // resource is pinned, by what `rule_of` says of its tool then.
+  bool IsResourcePinned(std::size_t index,
+                        RepeatDetector::RuleOf rule_of) const;
   // The number of views with a new call that were served to a member of the
   // control group.
   std::int64_t control_call_count() const { return control_call_count_; }
@@ -122,7 +131,8 @@ class Session {
   std::int64_t stripped_tokens() const { return stripped_tokens_; }
   // About how much memory it takes.
   std::int64_t memory_bytes() const {
-    return memory_bytes_ + detector_.memory_bytes();
+    return memory_bytes_ + detector_.memory_bytes() +
+           pinned_resources_.memory_bytes();
   }
   // The view that was served last; nothing before the first.
   const std::optional<ViewServed>& last_view() const { return last_view_; }
@@ -330,6 +340,9 @@ class Session {
   ToolTally other_tools_;
   std::map<std::string, ToolOutcome> outcomes_;
   std::set<Pin> pins_;
+  std::int64_t pin_change_count_ = 0;
+  // Remembers what is asked of it.
+  mutable PinnedResources pinned_resources_;
   std::int64_t control_call_count_ = 0;
   RepeatDetector detector_;
 };

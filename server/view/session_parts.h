@@ -198,6 +198,11 @@ struct ToolTally {
 inline constexpr std::size_t kSessionToolsMax = 256;
 // The most pins of a session.
 inline constexpr std::size_t kSessionPinsMax = 1'000;
+// The most of them that are resources: each is compared with what calls do.
+inline constexpr std::size_t kSessionResourcePinsMax = 32;
+// After so many changes of its pins a session takes no more pins; what is
+// pinned can still be unpinned.
+inline constexpr std::int64_t kSessionPinChangesMax = 10'000;
 
 // What a session has used, raw (as if nothing were masked) against view. Sums
 // over its model calls; money and tokens are estimates, but for what was

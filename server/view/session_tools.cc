@@ -20,10 +20,16 @@
 #include "server/model/repeat.h"
 #include "server/model/tool_outcome.h"
 #include "server/refetch/detector.h"
+#include "server/tools/access.h"
 #include "server/view/session.h"
 
 namespace clerestory {
 namespace {
+
+// Memory that a pin and a tool take beside the bytes of their names.
+constexpr std::int64_t kPinMemoryBytes = sizeof(Pin) + 64;
+constexpr std::int64_t kToolMemoryBytes =
+    sizeof(ToolTally) + sizeof(ToolOutcome) + 256;
 
 absl::string_view Part(const SessionMessage& message, ByteSpan span) {
   return absl::string_view(*message.raw).substr(span.offset, span.size);
@@ -35,6 +41,9 @@ ToolTally& Session::TallyOf(const std::string& tool) {
   const auto found = tools_.find(tool);
   if (found != tools_.end()) return found->second;
   if (tools_.size() == kSessionToolsMax) return other_tools_;
+  // In outcomes_, too, which names it twice.
+  memory_bytes_ +=
+      kToolMemoryBytes + 3 * static_cast<std::int64_t>(tool.size());
   return tools_[tool];
 }
 
@@ -151,12 +160,29 @@ void Session::Apply(const ObservationRecalled& record) {
 }
 
 void Session::Apply(const PinChanged& record) {
+  const Pin& pin = record.pin;
+  const auto bytes =
+      kPinMemoryBytes +
+      static_cast<std::int64_t>(pin.tool.size() + pin.resource.size());
   if (record.is_pinned) {
-    pins_.insert(record.pin);
-  } else {
-    pins_.erase(record.pin);
+    if (pins_.insert(pin).second) memory_bytes_ += bytes;
+  } else if (pins_.erase(pin) > 0) {
+    memory_bytes_ -= bytes;
   }
+  if (!pin.resource.empty()) {
+    pinned_resources_.Set(pin.resource, record.is_pinned);
+  }
+  ++pin_change_count_;
   ++version_;
+}
+
+bool Session::IsResourcePinned(std::size_t index,
+                               RepeatDetector::RuleOf rule_of) const {
+  return pinned_resources_.Keep(index, [&] {
+    const std::string& tool = calls_[index].call.tool;
+    return AccessesOf(tool, ArgumentsOf(index), /*directory=*/"",
+                      rule_of(tool));
+  });
 }
 
 void Session::NoteSavings(const ViewServed& record) {

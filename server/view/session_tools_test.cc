@@ -170,6 +170,46 @@ TEST(ToolTallyTest, ToolsBeyondTheMostAreCountedTogether) {
   EXPECT_EQ(outcomes.size(), kSessionToolsMax) << "others have no name";
 }
 
+TEST(ToolTallyTest, PinsAndNamesTakeMemory) {
+  ScriptedSession s;
+  const std::int64_t before = s.session().memory_bytes();
+  const Pin pin = {.resource = std::string(4'000, 'a')};
+  s.SetPin(pin);
+  EXPECT_GT(s.session().memory_bytes(), before + 4'000);
+  EXPECT_EQ(s.Replayed().memory_bytes(), s.session().memory_bytes());
+  s.SetPin(pin);  // Is one.
+  s.SetPin(pin, /*is_pinned=*/false);
+  EXPECT_EQ(s.session().memory_bytes(), before);
+  EXPECT_EQ(s.session().pin_change_count(), 3);
+
+  // Beside its call's, a new tool's name takes memory; a known one's does not.
+  CallTool(s, std::string(1'000, 'x'));
+  const std::int64_t one = s.session().memory_bytes() - before;
+  CallTool(s, std::string(1'000, 'x'));
+  const std::int64_t two = s.session().memory_bytes() - before - one;
+  EXPECT_GT(one, two + 1'000);
+}
+
+TEST(ToolTallyTest, WhatIsKnownOfCallsForPinsTakesMemory) {
+  ScriptedSession s;
+  s.policy.mode = Mode::kEveryTurn;
+  for (int i = 0; i < 5; ++i) {
+    CallTool(s, absl::StrCat("t", i));
+    s.Call({.id = "",
+            .tool = "Read",
+            .arguments = absl::StrCat("{\"file_path\":\"/", i,
+                                      std::string(3'000, 'a'), "\"}")},
+           LiteralOf(100));
+  }
+  s.SetPin({.resource = "/elsewhere"});
+  const std::int64_t before = s.session().memory_bytes();
+  s.Plan();
+  const std::int64_t after = s.session().memory_bytes();
+  EXPECT_GT(after, before + 3 * 3'000) << "of those that are old enough";
+  s.Plan();
+  EXPECT_EQ(s.session().memory_bytes(), after) << "once";
+}
+
 // --- Money -------------------------------------------------------------------
 
 TEST(SavedByToolTest, IsWhatTheCallsDidNotReadLessWhatTheBreaksCost) {

@@ -36,7 +36,8 @@ struct View {
   // The sequence of the first message that this view's break changed; the
   // number of messages of the history if it made none.
   std::int64_t first_change = 0;
-  // The sequence of the first message that a later break may still change.
+  // The sequence of the first message that a later break may still mask
+  // something of. What a break shows again may stand before it.
   std::int64_t frontier = 0;
   // After which of `messages` the client should place cache marks, by index, in
   // order, at most three: the end of what no break will change, the end of what

@@ -17,6 +17,7 @@
 
 #include "server/base/check.h"
 #include "server/cost/calibration.h"
+#include "server/cost/prices.h"
 #include "server/formats/recall_tool.h"
 #include "server/model/message.h"
 #include "server/model/money.h"
@@ -144,6 +145,17 @@ void NaiveSession::ShowAgain(const Question& question, Choice& choice) const {
   const bool stays_without_images = format_ == Format::kAnthropicMessages &&
                                     question.cold == BreakReason::kNone &&
                                     ShownImages() == 0;
+  // A sixth stays free of the window, and of the threshold if there is one.
+  const auto five_sixths = [](std::int64_t limit) { return limit - limit / 6; };
+  std::int64_t room =
+      five_sixths(PromptTokensMax(question.policy, question.prices));
+  if (question.policy.mode == Mode::kThreshold) {
+    room = std::min(room, five_sixths(question.policy.threshold_tokens));
+  }
+  const auto prompt_with = [&](const std::vector<Candidate>& all) {
+    return PromptTokens(question, SizeOf(all, question).saving);
+  };
+  const TokenRates paid = RatesOf(prompt_with(choice.masks), question);
   std::vector<Candidate> changes = choice.masks;
   std::size_t count = 0;
   for (std::size_t i = observations_.size(); i-- > 0;) {
@@ -159,8 +171,11 @@ void NaiveSession::ShowAgain(const Question& question, Choice& choice) const {
                        .saving = -PlaceholderSaving(i),
                        .rent = 0,
                        .is_restored = true});
-    if (PromptTokens(question, SizeOf(changes, question).saving) >
-        PromptTokensMax(question.policy, question.prices)) {
+    const std::int64_t prompt = prompt_with(changes);
+    const TokenRates asked = RatesOf(prompt, question);
+    const bool is_dearer =
+        asked.input > paid.input || asked.output > paid.output;
+    if (prompt > room || is_dearer) {
       changes.pop_back();
       break;
     }
