@@ -186,7 +186,7 @@ class ReadCommand {
         absl::StrAppend(&letters, letter);
     }
     if (line_.Has("--ignore-case") && !absl::StrContains(letters, 'i')) {
-      letters.insert(0, "i");
+      letters = absl::StrCat("i", letters);
     }
     if (line_.Has("--files-with-matches --files"))
       absl::StrAppend(&letters, "l");
