@@ -422,9 +422,12 @@ class Evaluation {
             static_cast<double>(std::max<std::int64_t>(1, times_.looks)));
     std::printf(
         "%s\"labelled\": %zu, \"held_back\": %d, \"precision\": %.4f, "
-        "\"recall\": %.4f, \"detection_overhead\": %.4f}\n",
+        "\"recall\": %.4f, \"look_micros\": %.1f, \"of_append\": %.4f}\n",
         json.c_str(), labels_.size(), held_back, main.Precision(),
-        main.Recall(), overhead);
+        main.Recall(),
+        micros(times_.look) /
+            static_cast<double>(std::max<std::int64_t>(1, times_.looks)),
+        overhead);
   }
 
   const Options options_;
