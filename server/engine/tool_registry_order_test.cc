@@ -137,8 +137,9 @@ TEST_F(ToolRegistryOrderTest, TransitionsAreCountedInTheOrderThatTheyCameIn) {
                  kNow);
   ASSERT_EQ(StateOf(registry, "t", "b"), BreakerState::kObserving);
   std::vector<std::int64_t> states;
+  const auto read = metrics.Read();
   for (const MetricSeries& series :
-       metrics.Read()[static_cast<std::size_t>(Metric::kBreakerState)]) {
+       read[static_cast<std::size_t>(Metric::kBreakerState)]) {
     states.push_back(series.value);
   }
   EXPECT_THAT(states,
