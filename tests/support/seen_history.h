@@ -5,6 +5,7 @@
 #define CLERESTORY_TESTS_SUPPORT_SEEN_HISTORY_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <utility>
@@ -108,8 +109,9 @@ inline std::string FileLines(absl::string_view name, int first, int last) {
     if (i % 5 == 0) {
       absl::StrAppend(&text, "}\n");
     } else {
-      absl::StrAppend(&text, "  const value_", i * 7919 % 10'007, " = ", name,
-                      ".Compute(", i * 104'729 % 99'991, ");\n");
+      absl::StrAppend(&text, "  const value_", std::int64_t{i} * 7919 % 10'007,
+                      " = ", name, ".Compute(",
+                      std::int64_t{i} * 104'729 % 99'991, ");\n");
     }
   }
   return text;
