@@ -110,14 +110,14 @@ void KeepNewestApart(const Holder& later, std::vector<FoundHolder>& found) {
 
 // The observations of `found` that can hold most of one of `size` bytes, the
 // newest first, each once.
-std::vector<Candidate> CandidatesOf(std::vector<FoundHolder> found,
+std::vector<Contender> CandidatesOf(std::vector<FoundHolder> found,
                                     bool is_answer, std::size_t size,
                                     RepeatDetector::At at) {
   std::sort(found.begin(), found.end(),
             [](const FoundHolder& a, const FoundHolder& b) {
               return a.holder.time > b.holder.time;
             });
-  std::vector<Candidate> candidates;
+  std::vector<Contender> candidates;
   for (const FoundHolder& entry : found) {
     const std::size_t observation = entry.holder.observation;
     if (candidates.size() >= kCandidatesMax) break;
@@ -130,7 +130,7 @@ std::vector<Candidate> CandidatesOf(std::vector<FoundHolder> found,
     // What little a search of a folder shows of a file that is read then is no
     // reason to look at both.
     if (!entry.is_same && 3 * earlier.content.size() < size) continue;
-    Candidate& candidate = candidates.emplace_back();
+    Contender& candidate = candidates.emplace_back();
     candidate.observation = observation;
     candidate.is_stale = entry.is_stale;
     candidate.is_doubtful = entry.is_doubtful;
@@ -273,7 +273,7 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
     return {.kind = RepeatKind::kPoll, .earlier = *noted.run_before};
   }
   if (!noted.shows || noted.found.empty() || seen.is_error) return {};
-  std::vector<Candidate> candidates =
+  std::vector<Contender> candidates =
       CandidatesOf(noted.found, noted.is_answer, seen.content.size(), at);
   if (candidates.empty()) return {};
   const std::shared_ptr<const ContentLines> content =
@@ -281,7 +281,7 @@ Repeat RepeatDetector::JudgeNoted(std::size_t index,
   if (content->kind != ContentKind::kGiven) return {};
   const Excerpt later = ExcerptOf(noted.shown, noted.is_answer, content.get());
   std::size_t bytes = 0;
-  const auto load = [&](Candidate& candidate) {
+  const auto load = [&](Contender& candidate) {
     // What is too much to compare with counts as nothing.
     const absl::string_view text = at(candidate.observation).content;
     const bool is_too_much = bytes > kCandidateBytesMax;

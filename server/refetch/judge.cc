@@ -45,13 +45,13 @@ bool AreApart(const Excerpt& later, const Excerpt& earlier) {
 }
 
 // Whether `candidate` gave something to compare with.
-bool IsGiven(Candidate& candidate, LoadContent load) {
+bool IsGiven(Contender& candidate, LoadContent load) {
   if (candidate.content == nullptr) load(candidate);
   return candidate.content->kind == ContentKind::kGiven;
 }
 
 // What it is that `holder` holds most of `later`, or the other way.
-Finding FindingOf(const Excerpt& later, const Candidate& holder) {
+Finding FindingOf(const Excerpt& later, const Contender& holder) {
   const bool is_stale =
       holder.is_stale ||
       (holder.is_doubtful && !IsUnchanged(later, holder.excerpt));
@@ -79,7 +79,7 @@ std::int64_t Covered(const LineRange& lines, std::vector<LineRange> others) {
 // The candidate that holds most, if all that are not stale hold most of `later`
 // together.
 std::optional<std::size_t> HeldTogether(const Excerpt& later,
-                                        absl::Span<Candidate> candidates,
+                                        absl::Span<Contender> candidates,
                                         LoadContent load) {
   const std::optional<LineRange> lines = ShownLines(later);
   std::vector<const ContentLines*> contents;
@@ -88,7 +88,7 @@ std::optional<std::size_t> HeldTogether(const Excerpt& later,
   std::int64_t best_weight = 0;
   bool is_doubtful = false;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    Candidate& candidate = candidates[i];
+    Contender& candidate = candidates[i];
     if (candidate.is_stale || AreApart(later, candidate.excerpt) ||
         !IsGiven(candidate, load)) {
       continue;
@@ -125,7 +125,7 @@ std::optional<std::size_t> HeldTogether(const Excerpt& later,
 
 }  // namespace
 
-Judgement Judge(const Excerpt& later, absl::Span<Candidate> candidates,
+Judgement Judge(const Excerpt& later, absl::Span<Contender> candidates,
                 LoadContent load) {
   const bool is_tiny = IsTiny(*later.content);
   std::optional<std::size_t> changed;
@@ -133,7 +133,7 @@ Judgement Judge(const Excerpt& later, absl::Span<Candidate> candidates,
   std::optional<std::size_t> written;
   std::optional<std::size_t> other;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    Candidate& candidate = candidates[i];
+    Contender& candidate = candidates[i];
     if (is_tiny) {
       // How little it is does not matter if the same question was answered by
       // the same words.

@@ -16,7 +16,7 @@
 namespace clerestory {
 
 // An earlier observation that shows something of what a later one asked for.
-struct Candidate {
+struct Contender {
   std::size_t observation = 0;
   Excerpt excerpt;
   // What `excerpt` points to; null until it is wanted.
@@ -44,14 +44,14 @@ struct Judgement {
 };
 
 // Sets the content of a candidate. Called only for those that are compared.
-using LoadContent = absl::FunctionRef<void(Candidate&)>;
+using LoadContent = absl::FunctionRef<void(Contender&)>;
 
 // What `later` asked for again, of `candidates`, the newest first. The newest
 // that holds most of it decides; then the newest that shows the same lines with
 // other words; then of all that are not stale the one that
 // holds most, if they hold most of it together; then the newest of which it
 // holds most.
-Judgement Judge(const Excerpt& later, absl::Span<Candidate> candidates,
+Judgement Judge(const Excerpt& later, absl::Span<Contender> candidates,
                 LoadContent load);
 
 }  // namespace clerestory
