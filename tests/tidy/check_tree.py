@@ -44,6 +44,9 @@ class TreeTest(unittest.TestCase):
     def test_time_comes_from_a_clock(self):
         self.expect_none(rules.check_clock(self.tree))
 
+    def test_types_of_a_namespace_have_names_of_their_own(self):
+        self.expect_none(rules.check_type_names(self.tree))
+
     def test_nothing_sleeps(self):
         self.expect_none(rules.check_sleep(self.tree))
 

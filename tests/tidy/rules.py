@@ -134,6 +134,26 @@ def check_clock(tree: Tree) -> list[str]:
     )
 
 
+def check_type_names(tree: Tree) -> list[str]:
+    """Two types of one name in one namespace are linked as one, whatever they
+    hold, and write over each other's memory."""
+    first: dict[tuple[str, str], str] = {}
+    problems = []
+    for path in tree.cpp():
+        if not path.endswith(".h") or not path.startswith(("server/", "client/")):
+            continue
+        text = tree.text(path)
+        namespace = "::".join(re.findall(r"^namespace ([\w:]+) \{", text, re.M))
+        for line, match in _matches(
+            r"(?m)^(?:struct|class|enum class) \w+(?: final)?(?: : [^;{]*)? \{", text
+        ):
+            name = re.sub(r"^(?:struct|enum class|class) ", "", match).split()[0]
+            other = first.setdefault((namespace, name), path)
+            if other != path:
+                problems.append(f"{path}:{line}: {other} has a type {name}, too")
+    return problems
+
+
 def check_sleep(tree: Tree) -> list[str]:
     """Tests wait for what they wait for; so does a server. A client may keep
     the pauses of a transcript."""
