@@ -74,17 +74,6 @@ Excerpt ExcerptOf(const Holder& holder, bool is_answer,
           .content = content};
 }
 
-// Whether the calls themselves say that what `later` shows and what `earlier`
-// does have no line in common.
-bool AreApart(const Holder& later, const FoundHolder& earlier) {
-  return later.access_class == AccessClass::kRead && later.is_single &&
-         earlier.holder.access_class == AccessClass::kRead &&
-         earlier.holder.is_single && later.lines.has_value() &&
-         earlier.holder.lines.has_value() &&
-         (later.lines->last < earlier.holder.lines->first ||
-          earlier.holder.lines->last < later.lines->first);
-}
-
 // Whether it asks for what is there now, which only the same content answers:
 // the last lines of a file that may grow, a page.
 bool IsLive(const Access& access) {
@@ -97,15 +86,13 @@ bool IsLive(const Access& access) {
 // reads a file in many parts must not push out of sight that it was read whole
 // before.
 void KeepNewestApart(const Holder& later, std::vector<FoundHolder>& found) {
-  const auto newest = std::find_if(
-      found.begin(), found.end(),
-      [&](const FoundHolder& entry) { return AreApart(later, entry); });
+  const auto is_apart = [&](const FoundHolder& entry) {
+    return AreApart(ExcerptOf(later, /*is_answer=*/false, nullptr),
+                    ExcerptOf(entry.holder, /*is_answer=*/false, nullptr));
+  };
+  const auto newest = std::find_if(found.begin(), found.end(), is_apart);
   if (newest == found.end()) return;
-  found.erase(std::remove_if(newest + 1, found.end(),
-                             [&](const FoundHolder& entry) {
-                               return AreApart(later, entry);
-                             }),
-              found.end());
+  found.erase(std::remove_if(newest + 1, found.end(), is_apart), found.end());
 }
 
 // The observations of `found` that can hold most of one of `size` bytes, the
@@ -121,7 +108,6 @@ std::vector<Contender> CandidatesOf(std::vector<FoundHolder> found,
   for (const FoundHolder& entry : found) {
     const std::size_t observation = entry.holder.observation;
     if (candidates.size() >= kCandidatesMax) break;
-
     if (!candidates.empty() && candidates.back().observation == observation) {
       continue;
     }

@@ -35,15 +35,6 @@ bool IsSameQuestion(const Excerpt& later, const Excerpt& earlier) {
          (later.is_answer || later.access_class == AccessClass::kSearch);
 }
 
-// Whether the calls themselves say that the two have no line in common.
-bool AreApart(const Excerpt& later, const Excerpt& earlier) {
-  return later.access_class == AccessClass::kRead && later.is_single &&
-         earlier.access_class == AccessClass::kRead && earlier.is_single &&
-         later.lines.has_value() && earlier.lines.has_value() &&
-         (later.lines->last < earlier.lines->first ||
-          earlier.lines->last < later.lines->first);
-}
-
 // Whether `candidate` gave something to compare with.
 bool IsGiven(Contender& candidate, LoadContent load) {
   if (candidate.content == nullptr) load(candidate);
@@ -124,6 +115,14 @@ std::optional<std::size_t> HeldTogether(const Excerpt& later,
 }
 
 }  // namespace
+
+bool AreApart(const Excerpt& later, const Excerpt& earlier) {
+  return later.access_class == AccessClass::kRead && later.is_single &&
+         earlier.access_class == AccessClass::kRead && earlier.is_single &&
+         later.lines.has_value() && earlier.lines.has_value() &&
+         (later.lines->last < earlier.lines->first ||
+          earlier.lines->last < later.lines->first);
+}
 
 Judgement Judge(const Excerpt& later, absl::Span<Contender> candidates,
                 LoadContent load) {

@@ -29,6 +29,9 @@ struct Contender {
   bool is_same = true;
 };
 
+// Whether the calls themselves say that the two have no line in common.
+bool AreApart(const Excerpt& later, const Excerpt& earlier);
+
 // What a later observation asked for again.
 enum class Finding {
   kNothing,
